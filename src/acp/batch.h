@@ -3,8 +3,8 @@
  *
  * The messages of a batch are relayed one by one, because most peers refuse arrays; only the
  * answers wait here for each other. Every request of the batch that is not answered yet holds the
- * batch; the last one to release the batch writes the array and frees the batch. All functions take
- * NULL for a message that came alone.
+ * batch; the last holder to release the batch writes the array and frees the batch. All functions
+ * take NULL for a message that came alone.
  */
 #ifndef RIALTO_ACP_BATCH_H
 #define RIALTO_ACP_BATCH_H

@@ -36,7 +36,7 @@ void acp_channel_rebind(struct acp_channel *ch, const struct channel_events *on,
 /* Connect. For components that take the id of the session, this first waits for the id of a session
  * that is still being set up. */
 void acp_channel_open(struct acp_channel *ch);
-/* Does the channel carry only the stateless era of MCP? */
+/* Does the channel carry only the stateless versions of MCP? */
 bool acp_channel_is_modern(const struct acp_channel *ch);
 /* The params of the initialize that a client sent to the server, kept for a client that reconnects
  * without sending initialize again. Empty if there are none, or if the server knows no connections
@@ -57,11 +57,11 @@ const char *channel_server_name(const struct acp_server *s);
 /* A message of a server to its client, which would otherwise go to the agent. True: the message
  * belonged to a channel and was delivered. */
 bool channel_divert(struct conductor *c, struct hop *from, const struct acp_message *m);
-/* Is this a message to an MCP server of a component that is about to reach the client? Proxies pass
- * on methods they do not know, so the component did not know this one. */
+/* Is this a message for a component's MCP server that is about to reach the client instead? Proxies
+ * pass on methods they do not know, so the component did not know this method. */
 bool channel_is_astray(struct conductor *c, const struct acp_message *m);
-/* A component cancels a request that it sent to the MCP client. `params` are the component's, with
- * the component's id. */
+/* A component cancels a request that it sent to the MCP client. `params` are those of the
+ * cancellation, with the component's id. */
 void channel_withdraw_ask(struct pending *p, struct span params);
 /* The id of the server's session is known now. */
 void channel_session_known(struct acp_server *s);

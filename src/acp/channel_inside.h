@@ -23,15 +23,15 @@ struct acp_channel {
     struct timer timer;
     struct pending *connect;
     uint64_t waited;        /* ms spent waiting for the session's id */
-    bool insists;           /* the component wants a session id in its connect ... */
-    bool told;              /* ... and the last connect had one */
+    bool insists;           /* the component has refused a connect without a session id */
+    bool told;              /* the last connect had a session id */
     char *connection;       /* raw string */
     struct map asked;       /* the client's raw id -> struct exchange */
     struct map requests;    /* M4's raw id -> struct exchange */
     struct list exchanges;  /* all of the exchanges */
     struct list asks;       /* struct pending: the server's requests to the client */
-    uint64_t last_exchange; /* makes the ids of M0's and M4's requests */
-    char token[16];         /* ... and this makes them unique among channels */
+    uint64_t last_exchange; /* number in the ids of M0's and M4's requests */
+    char token[16];         /* part of these ids that makes them unique among channels */
     bool dead;              /* closed inside one of the channel's own events */
     unsigned busy;          /* events on the stack */
 };
@@ -43,8 +43,8 @@ struct exchange {
     struct pending *sent;
     char *id;         /* the client's, raw */
     char *request_id; /* as the server knows it, raw; M0 and M4 */
-    char *token;      /* for progress, raw, as the server knows it; M0 and M0b */
-    char *own_token;  /* ... and the client */
+    char *token;      /* progress token, raw, as the server knows it; M0 and M0b */
+    char *own_token;  /* progress token, raw, as the client knows it */
     char *kept;       /* the message, while it may have to be sent again with other method names */
     enum mcp_dialect sent_as;
 };
@@ -78,20 +78,20 @@ char *exchange_new_name(struct acp_channel *ch);
 struct span exchange_own_names(const struct exchange *x, struct span object, struct buf *scratch);
 
 /* --- unnamed.c --- */
-/* The (quoted) URL of a server whose name stands in the method. */
+/* The (quoted) URL of a server whose name is part of the method. */
 void unnamed_put_url(struct buf *url, const struct acp_carried *said);
 /* The (quoted) URL of the server that a message names; empty when it names none. */
 struct span unnamed_url(const struct acp_message *m, const struct acp_carried *said,
                         struct buf *scratch);
 /* Is there a client of a server that has this URL and knows no connections? */
 bool unnamed_has(const struct conductor *c, struct span url);
-/* Deliver a message of such a server to the client it is about. */
+/* Deliver a message of a server without connections to the client it is about. */
 void unnamed_divert(struct conductor *c, struct hop *from, const struct acp_message *m,
                     const struct acp_carried *said, struct span url);
 /*
- * Clients choose progress tokens as they like, and such a server sees the tokens of all its
- * clients: in the params of a request, a token that another client is using now is replaced. The
- * returned span may point into `scratch`.
+ * Clients choose progress tokens as they like, and a server without connections sees the tokens of
+ * all its clients: in the params of a request, a token that another client is using now is
+ * replaced. The returned span may point into `scratch`.
  */
 struct span unnamed_token(struct exchange *x, struct span params, struct buf *scratch);
 /* The id of a request inside its envelope: the client's own, unless that is not known or another

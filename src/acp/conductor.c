@@ -346,7 +346,7 @@ static void up_closed(void *owner, const char *reason)
         conductor_check_end(c);
         return;
     }
-    /* A client that is done closes its end first; without that, the pipe broke. */
+    /* A client that is done closes its end first (at_eof); if it did not, the pipe broke. */
     if (!c->at_eof)
         log_error(c->options.name, "the client is given up: %s", reason);
     conductor_end(c, c->failure.whole.n || !c->at_eof ? 1 : c->status);
@@ -444,7 +444,7 @@ void conductor_end(struct conductor *c, int status)
 void conductor_check_end(struct conductor *c)
 {
     if (c->state != CHAIN_ENDING) {
-        /* No request is open any more. */
+        /* End when no request of the client is open any more. */
         if ((c->at_eof || c->dying) && list_empty(&c->up.in) && list_empty(&c->held))
             timer_set(loop_timers(c->loop), &c->end, 0);
         return;

@@ -55,7 +55,7 @@ struct conductor_options {
     enum proxy_dialect dialect; /* for components without one of their own; P_UNKNOWN = find out */
     size_t max_batch;           /* messages in a batch */
     uint64_t start_timeout;     /* ms that a component has to answer initialize; 0 = no limit */
-    uint64_t stall_timeout;     /* ms in which a hop that holds up others must read; 0 = no limit */
+    uint64_t stall_timeout;     /* ms that a hop may hold up others without reading; 0 = no limit */
     bool strict;                /* an agent conductor refuses to be made a proxy */
     enum bridge_mode bridge;
     bool open_port;          /* the ports of bridged servers ask for no secret */

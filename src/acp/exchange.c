@@ -91,7 +91,7 @@ static bool sent_again(struct exchange *x)
 
     if (!again || (s->dialect == x->sent_as && s->dialect_sure))
         return false;
-    if (s->dialect == x->sent_as) /* else another request has found out already */
+    if (s->dialect == x->sent_as) /* else another request has changed it already */
         s->dialect = mcp_rows[x->sent_as].twin;
     s->dialect_sure = true;
     x->kept = NULL;

@@ -38,8 +38,8 @@ static struct hop *holder_of(const struct hop *h)
     return NULL;
 }
 
-/* Is the hop itself waiting for another full hop, which is to blame then? Not if the two wait for
- * each other. */
+/* Is the hop itself not read because of another full hop? Then the other hop is to blame, unless
+ * the two wait for each other. */
 static bool is_excused(const struct hop *h)
 {
     const struct hop *holder = holder_of(h), *last = NULL;

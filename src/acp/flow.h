@@ -20,7 +20,7 @@ struct hop;
 
 enum {
     FLOW_ALLOWANCE = 1024 * 1024,
-    FLOW_WRITERS = 3, /* to one hop: the neighbours at both sides, and itself, by our answers */
+    FLOW_WRITERS = 3, /* to one hop: its two neighbours, and the hop itself, by our answers to it */
 };
 
 /* Embedded in a hop. */

@@ -109,7 +109,7 @@ static bool agent_answered(struct pending *p, const struct acp_message *m)
         greet_finish(p, false, m->rpc.error);
         return true;
     }
-    /* The conductor relays any version; the client decides whether the agent's version will do. */
+    /* The conductor relays any version; the client decides if it accepts the agent's version. */
     c->version = p->to->version;
     if (!json_int(m->slots[ACP_VERSION].value, &c->version) && c->version >= 2) {
         greet_finish_wrong(p, c, "the agent answered initialize without a protocol version");
@@ -163,7 +163,7 @@ static void send_on(struct hop *from, const struct acp_message *m, struct span p
         questions_begin(to.hop, from, m, params);
         return;
     }
-    /* Behind the last proxy a proxy initialisation goes on as plain initialize. */
+    /* After the last proxy, a proxy initialisation is passed on as plain initialize. */
     renamed.method = span_of(plain, sizeof plain - 1);
     struct pending *p = conductor_relay(from, &renamed, to, params);
     if (p)

@@ -279,7 +279,7 @@ void pending_let_go(struct pending *p)
     p->batch = NULL;
 }
 
-/* Every request is waited for and few are taken back: a list costs less than finding them would. */
+/* Searches the list: few requests are cancelled, so a map of all requests would cost more. */
 struct pending *hop_asked(const struct hop *h, struct span id)
 {
     for (const struct list *it = h->in.prev; it != &h->in; it = it->prev) {
@@ -372,7 +372,7 @@ static void pass_answer(struct pending *p, const struct acp_message *m)
         return;
     }
     acp_trace_answer(p->from->c->options.trace, p->trace, ok, ok ? m->rpc.result : m->rpc.error);
-    /* The same bytes, with the requester's id in place of ours. */
+    /* The same bytes, with the requester's id instead of ours. */
     size_t at = (size_t)(id.p - text.p);
     struct buf *out = batch_begin(p->batch, p->from);
     buf_span(out, span_cut(text, 0, at));
@@ -391,8 +391,8 @@ void pending_cancel(struct pending *p, struct span said)
     p->cancelled = true;
     buf_u64(&id, p->id);
     json_edit_set(&params, said, EDIT_PATH("requestId"), buf_view(&id));
-    /* Always plain: the cancellation is about a request on this very connection, in an envelope or
-     * not. */
+    /* Never in an envelope: the cancellation is about a request on this connection, even if that
+     * request was in an envelope. */
     struct span method = SPAN("\"$/cancel_request\"");
     acp_trace_call(trace_of(p), false, false, p->from ? p->from->label : "Conductor", p->to->label,
                    method, buf_view(&params));

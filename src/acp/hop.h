@@ -59,12 +59,12 @@ struct pending {
     struct list node;
     struct list waiting; /* in from->in */
     struct conductor *c;
-    struct hop *to; /* NULL: an MCP client behind `channel` works on the request */
+    struct hop *to; /* NULL: the MCP client of a channel (`owner`) works on the request */
     uint64_t id;
     struct hop *from; /* the neighbour that waits for the answer; NULL: we do, or nobody any more */
     char *from_id;
     char short_id[24]; /* where from_id points if the id fits */
-    char *inner_id;    /* the request came as a whole message in an envelope: so must the answer */
+    char *inner_id;    /* id of a whole message in an envelope: the answer needs the same form */
     struct batch *batch;
     bool sent_nested;
     bool cancelled;
@@ -84,8 +84,8 @@ struct failure {
     unsigned told;
 };
 
-/* Where a message goes next: a neighbour, and whether that neighbour receives the message from its
- * right side. */
+/* Where a message goes next: a neighbour, and whether the message comes from the neighbour's right
+ * side and so goes into an envelope (`wrapped`). */
 struct hop_place {
     struct hop *hop; /* NULL: nobody there */
     bool wrapped;
@@ -106,8 +106,8 @@ void hop_feed(struct hop *h, struct span chunk);
 void hop_feed_end(struct hop *h);
 /* Receive one message as if it had just been read; batch NULL when the message came alone. */
 void hop_receive(struct hop *h, struct span text, struct batch *batch);
-/* The request with this raw id that the hop waits for, the newest if it gave an id twice, or NULL.
- */
+/* The request with this raw id that the hop waits for, or NULL; the newest if several have the
+ * id. */
 struct pending *hop_asked(const struct hop *h, struct span id);
 struct buf *hop_begin(struct hop *h);
 void hop_end(struct hop *h);
@@ -123,8 +123,8 @@ void pending_free(struct pending *p);
 void pending_let_go(struct pending *p);
 void pending_result(struct pending *p, struct span result);
 void pending_error(struct pending *p, struct span error);
-/* Every request that this hop works on fails with `why`; the requests the hop waited for are
- * dropped. */
+/* Every request that this hop works on fails with `why`; the requests that the hop waited for are
+ * cancelled. */
 void hop_gone(struct hop *h, struct failure *why);
 /* Cancel a request. `said`: the params of the cancellation, which are passed on with the id that
  * the request has on this hop. */

@@ -37,8 +37,8 @@ struct conductor {
     struct hop **components;
     size_t n;
     struct list spares;  /* struct hop: further processes of proxies, see questions.c */
-    struct timer late;   /* initialize must be answered by then ... */
-    int slow;            /* ... or this component is to blame */
+    struct timer late;   /* fires when initialize takes too long */
+    int slow;            /* index of the component to blame then */
     struct hop *reading; /* the hop whose bytes are being handled; NULL outside of that */
     int64_t version;     /* of the protocol, as the agent answered */
     bool parent_offered; /* the parent is of a dialect that wants its offer echoed */
@@ -54,7 +54,7 @@ struct conductor {
     size_t held_bytes;
     struct timer end;
 
-    bool native_url, native_type; /* the agent understands such declarations itself */
+    bool native_url, native_type; /* the agent itself takes servers declared in this form */
     bool takes_http, takes_stdio;
     struct map owners;   /* key of a declared server -> the hop that declared it */
     struct list setups;  /* struct setup */
@@ -78,7 +78,8 @@ bool conductor_is_agent(const struct hop *h);
 struct pending *conductor_relay(struct hop *from, const struct acp_message *m, struct hop_place to,
                                 struct span params);
 void conductor_fail(struct conductor *c, struct span error);
-/* The same with a long and a short form; takes `why` over, unless something has failed before. */
+/* The same with a long and a short form. Takes over the buffers of `why`, unless something has
+ * failed before. */
 void conductor_fail_as(struct conductor *c, struct failure *why);
 void conductor_opened(struct conductor *c);
 void conductor_check_end(struct conductor *c);
@@ -95,7 +96,8 @@ void component_stop(struct hop *h);
 /* --- greet.c --- */
 void greet_upstream(struct conductor *c, const struct acp_message *m);
 void greet_onward(struct hop *from, const struct acp_message *m);
-/* Answer an initialize request: with a result or a raw error object; with an error of our own. */
+/* Answer an initialize request: the first with a result or a raw error object, the second with an
+ * error of our own. */
 void greet_finish(struct pending *p, bool ok, struct span body);
 void greet_finish_wrong(struct pending *p, struct conductor *c, const char *text);
 /* The chain waits for no component any more. */
@@ -108,8 +110,8 @@ void questions_begin(struct hop *h, struct hop *from, const struct acp_message *
 /* A proxy sent an envelope. True: the envelope held our question, sent back by the proxy, and has
  * been answered. */
 bool questions_heard(struct hop *h, const struct acp_message *m, enum proxy_dialect d);
-/* A process of a proxy ended. True: the proxy lives on in another process, and this end does not
- * matter. */
+/* A process of a proxy ended. True: another process of the proxy is still there, so this end does
+ * not matter. */
 bool questions_outlive(struct hop *h, const char *how);
 /* The error of one process of a proxy, or how that process ended, while other processes are still
  * being asked; or empty. */

@@ -15,7 +15,7 @@ void json_edit_set(struct buf *out, struct span object, const char *const *path,
 void json_edit_remove(struct buf *out, struct span object, const char *const *path);
 /* The value at `path`; JSON_NONE when there is none, or when `object` is not an object. */
 struct json_slot json_edit_get(struct span object, const char *const *path);
-/* Is there a value at `path`, neither false nor null? */
+/* Is there a value at `path` other than false or null? */
 bool json_edit_truthy(struct span object, const char *const *path);
 
 #define EDIT_PATH(...) ((const char *const[]){__VA_ARGS__, NULL})

@@ -1,5 +1,5 @@
 /*
- * mcp_dialects: how MCP messages ride on ACP, generation by generation, as a table.
+ * mcp_dialects: how MCP messages are carried by ACP, in each generation, as a table.
  *
  * M0 names the server in every message and nests whole messages, M0b names it in every method; M1
  * to M3 open a connection first; M4 is stateless again and carries one request and its answer at a
@@ -27,9 +27,9 @@ struct mcp_row {
     bool old_names;        /* ids are also sent under their older, snake_case names */
     bool nested;           /* params hold a whole message */
     bool path;             /* the method is _mcp/SERVER/METHOD, and params are the MCP params */
-    bool carrier;          /* the MCP answer stands inside the ACP result */
+    bool carrier;          /* the MCP answer is inside the ACP result */
     enum mcp_dialect twin; /* same connection, other method names for messages */
-    enum mcp_dialect next; /* the dialect to try when connect is not known */
+    enum mcp_dialect next; /* the dialect to try when the server does not know connect */
 };
 
 extern const struct mcp_row mcp_rows[M_COUNT];

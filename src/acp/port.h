@@ -1,7 +1,7 @@
 /*
  * port: declared servers, as the agent is given them.
  *
- * Each server of a set-up request has an address of its own, bound before the agent hears of it: a
+ * Each server of a set-up request has an address of its own, opened before the agent is told: a
  * loopback port for `conductor mcp PORT`, or an address of the host's HTTP server. Since everybody
  * on this machine can connect to a port, a port first asks for a secret, which is in the
  * environment of the agent's entry. A client that has shown the secret is handed to the host, and
@@ -42,8 +42,8 @@ struct acp_server {
 
 enum bridge_kind { BRIDGED_NOT, BRIDGED_STDIO, BRIDGED_HTTP };
 
-/* The kind of address that this agent and our options allow. `--mcp-bridge http` is a wish: an
- * agent that does not take HTTP servers is given stdio ones. */
+/* The kind of address that this agent and our options allow. `--mcp-bridge http` is only a
+ * preference: an agent that does not take HTTP servers is given stdio servers. */
 enum bridge_kind port_kind(const struct conductor *c);
 /* Give the server an address. */
 MUST_CHECK int port_offer(struct acp_server *s);

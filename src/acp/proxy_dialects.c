@@ -25,7 +25,7 @@ enum proxy_dialect proxy_dialect_of_envelope(struct span method)
     /* Hardly any message is an envelope: compare the beginning of the name first. */
     if (!(span_starts(method, SPAN("\"_proxy")) || span_starts(method, SPAN("\"proxy"))))
         return P_UNKNOWN;
-    /* Newest first: most proxies speak that one, and each name belongs to one dialect only. */
+    /* Newest first: most proxies speak the newest one; each name belongs to one dialect only. */
     for (int d = P_COUNT - 1; d >= P0; d--) {
         const char *const names[] = {
             proxy_rows[d].forward_request, proxy_rows[d].forward_notification,

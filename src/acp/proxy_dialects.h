@@ -1,10 +1,10 @@
 /*
  * proxy_dialects: the four generations of the proxy protocol, as a table.
  *
- * They differ in how a proxy is initialised and in the names of the successor envelope. Envelopes
- * of all four are understood from every proxy at any time. A proxy tells its dialect by the name of
- * the first envelope that it sends; only the dialect of the first message to the proxy has to be
- * guessed (questions.c).
+ * The generations differ in how a proxy is initialised and in the names of the successor envelope.
+ * Envelopes of all four are understood from every proxy at any time. The name of the first envelope
+ * that a proxy sends shows its dialect; only the dialect of the first message to the proxy has to
+ * be guessed (questions.c).
  *
  * Nouns: proxy_dialect_.
  */

@@ -23,7 +23,7 @@ struct greeting {
     struct pending *questions[P_COUNT]; /* in flight; `to` of each is the process that was asked */
     unsigned tried;                     /* 1u << enum proxy_dialect */
     enum proxy_dialect told; /* the dialect of the envelope in which a question came back */
-    struct buf error;        /* more telling than "not a proxy", if no process accepts */
+    struct buf error;        /* says more than "not a proxy", if no process accepts */
     bool fixed;              /* only one dialect, and one process, to ask */
     bool accepted;           /* the proxy has passed initialize on */
     bool cancelled;          /* `from` has cancelled the request */
@@ -310,8 +310,8 @@ static bool goes_on(struct greeting *g, struct hop *h, struct span error)
 
     if (g->accepted || !h->child || (g->cancelled && !unknown))
         return false;
-    /* A proxy that sends unknown questions back is ready for the next question. In any other
-     * process, a wrong question may have left anything behind. */
+    /* A proxy that sends unknown questions back is ready for the next question. Any other process
+     * may be in an undefined state after a wrong question. */
     if (d != P_UNKNOWN && g->told != P_UNKNOWN && h->dialect == g->told) {
         ask(g, h, d);
         return true;
@@ -378,7 +378,7 @@ bool questions_heard(struct hop *h, const struct acp_message *m, enum proxy_dial
      * coming back. */
     if (plain && !proxy_rows[d].offers && offer_in(m->params))
         probe = P1;
-    else if (plain || probe == d) /* passing on proxy/initialize itself is the proxy's mistake */
+    else if (plain || probe == d) /* if it passes on proxy/initialize itself, that is its mistake */
         choose(g, h);
     if (probe == P_UNKNOWN || !(g->tried & 1u << probe) || probe == d)
         return false;

@@ -53,7 +53,7 @@ static void learn_assignment(struct span raw)
         credentials_in_pair(span_cut(pair, 0, end), span_from(pair, end + 1));
 }
 
-/* A map of names to values, a list of {"name", "value"}, or one of "NAME=value". */
+/* A map of names to values, a list of {"name", "value"}, or a list of "NAME=value". */
 static void show_pairs(struct showing *s, struct span pairs)
 {
     struct json_iter it = json_iter(pairs);

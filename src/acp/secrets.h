@@ -1,12 +1,10 @@
 /*
- * secrets: what must not show of messages wherever people see them: in traces, in the viewer, in
- * the log.
+ * secrets: the parts of messages that people must not see: in traces, in the viewer, in the log.
  *
  * Clients and proxies send the environment, headers, arguments and addresses of MCP servers in
- * session/new and similar requests; agents send those of terminals. In whatever form they come, a
- * list or a map, an envelope or a batch, config/credentials decides which of the values are
- * secrets. The log's redactor is told of those, and finds them again in everything that is shown
- * later.
+ * session/new and similar requests; agents send those of terminals. Whatever the form (a list or a
+ * map, in an envelope or a batch), config/credentials decides which of the values are secrets. The
+ * log's redactor is told of these secrets, and hides them in everything that is shown later.
  *
  * Nouns: acp_secrets_.
  */

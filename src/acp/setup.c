@@ -129,7 +129,7 @@ static void server_free(struct acp_server *s)
 static void setup_free(struct setup *s)
 {
     if (s->asked)
-        s->asked->answered = NULL; /* a session may be closed while it is being loaded */
+        s->asked->answered = NULL; /* a session may be closed before session/load is answered */
     LIST_EACH_SAFE (&s->servers, it)
         server_free(LIST_ENTRY(it, struct acp_server, node));
     list_remove(&s->node);
@@ -434,7 +434,7 @@ static bool setup_answered(struct pending *p, const struct acp_message *m)
         setup_free(s);
         return false;
     }
-    /* The spelling in the document that asks for the id to be passed on. */
+    /* The document that introduced passing on the id spells it `session_id`. */
     if (id.type != JSON_STRING && json_type_of(m->rpc.result) == JSON_OBJECT)
         id = json_get(m->rpc.result, "session_id");
     if (id.type == JSON_STRING) {
@@ -464,7 +464,7 @@ void setup_relay(struct hop *from, const struct acp_message *m, struct hop_place
         r.setup->session = mem_span(m->slots[ACP_SESSION_ID].value);
     put_params(&r, &params, m->params);
     if (r.refused) {
-        bool ours = port_kind(c) != BRIDGED_NOT; /* then the request is not at fault */
+        bool ours = port_kind(c) != BRIDGED_NOT; /* then we failed, not the request */
         hop_error(from, m, ours ? RPC_INTERNAL_ERROR : RPC_INVALID_PARAMS,
                   ours ? "Internal error" : "Invalid params", r.refused);
         setup_free(r.setup);
@@ -486,7 +486,7 @@ static bool close_answered(struct pending *p, const struct acp_message *m)
     char *session = p->owner;
     struct conductor *c = p->to->c;
 
-    /* A session that the agent does not find is closed, too; any other error leaves it open. */
+    /* A session that the agent does not find counts as closed; any other error leaves it open. */
     bool closed =
         m->rpc.kind == RPC_RESULT || rpc_error_of(m->rpc.error).code == ACP_RESOURCE_NOT_FOUND;
     LIST_EACH_SAFE (&c->setups, it) {

@@ -1,5 +1,5 @@
 /* Servers that know no connections (M0, M0b): which of several clients such a server means. Called
- * by channel.c for messages of these servers, and by exchange.c for progress tokens. */
+ * by channel.c for messages of these servers, and by exchange.c for ids and progress tokens. */
 #include "acp/channel_inside.h"
 #include "acp/json_edit.h"
 #include "base/log.h"
@@ -159,7 +159,7 @@ static bool takes_back(struct conductor *c, struct span url, const struct acp_ca
     struct pending *p = id.type == JSON_NONE ? NULL : ask_of(c, url, id.value);
     if (p)
         channel_withdraw_ask(p, said->params);
-    return id.type != JSON_NONE; /* an unknown id was answered meanwhile */
+    return id.type != JSON_NONE; /* if the id is unknown, the request was answered meanwhile */
 }
 
 void unnamed_divert(struct conductor *c, struct hop *from, const struct acp_message *m,

@@ -82,7 +82,7 @@ enum acp_word acp_word_of(struct span method)
     BUF_SCOPED plain = {0};
     enum acp_word word = WORD_OTHER;
 
-    /* Some peers escape the slash, which spells the same string in another way. */
+    /* Some peers escape the slash: the same method in another spelling. */
     if (span_find(method, '\\') == method.n) {
         word = word_of_plain(method);
         bool path = word == WORD_OTHER && span_starts(method, SPAN("\"_mcp/")) &&

@@ -30,7 +30,7 @@ enum acp_word {
 };
 
 enum acp_slot {
-    /* of params */
+    /* members of params */
     ACP_METHOD,
     ACP_PARAMS,
     ACP_MESSAGE,
@@ -42,7 +42,7 @@ enum acp_slot {
     ACP_SERVER_ID,
     ACP_VERSION,
     ACP_SLOTS,
-    /* a result has the same members in the same slots */
+    /* members of a result use the same slots */
 };
 
 struct acp_message {

@@ -69,7 +69,7 @@ static void write_down(const struct happening *h)
     }
 }
 
-/* The series of this tool; tools beyond the bound share one for each server. */
+/* The series of this tool; beyond ACCOUNT_TOOLS_MAX, further tools of a server share one. */
 static struct numbers *series_of(struct admin *a, struct account *account, struct span tool)
 {
     struct numbers *n = map_get(&account->tools, tool);

@@ -138,7 +138,7 @@ struct admin *admin_new(struct hub *hub)
     accounts_begin(a);
     list_init(&a->replays);
     list_init(&a->task_cancels);
-    /* After the audit: sees its objections. */
+    /* Added after the audit's tap, so that it sees the calls to which the audit objects. */
     recorder_begin(&a->recorder, a->router, c->record.size, c->record.body);
     record_file_begin(a, c->record.file, c->record.size);
     approval_set_approver(a->router, &consent_approver_with_operator);

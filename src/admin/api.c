@@ -1,6 +1,7 @@
-/* The paths under /api: the table that passes requests on to the files of admin/ by the list that
- * they are for; reload, MCP of the page, to the files of that name; codes and grants of our own
- * authorization server. Called by way of the table of paths in admin.c. */
+/* The paths under /api: the table that passes a request to the file of admin/ for its list; the
+ * handlers for reload, for the MCP requests of the page, and for codes and grants of our own
+ * authorization server. Called through the table of paths in admin.c; the other files use its
+ * helpers. */
 #include "admin/inside.h"
 #include "base/log.h"
 #include "hub/issuer.h"
@@ -132,7 +133,8 @@ static void handle_grants(struct admin *a, struct http_exchange *x, const struct
         if (issuer_revoke(issuer, path->name))
             http_respond(x, 200, "application/json", SPAN_EMPTY, SPAN("{}\n"));
         else
-            http_refuse(x, 404, "no such grant", "'rialto pair --list' shows them, and so does /api/grants");
+            http_refuse(x, 404, "no such grant",
+                        "'rialto pair --list' shows them, and so does /api/grants");
         return;
     }
     if (path->name.n) {
@@ -154,7 +156,7 @@ static const struct {
     void (*handle)(struct admin *a, struct http_exchange *x, const struct http_request *req,
                    const struct api_path *path);
     const char *paths; /* for the answer to an unknown path */
-    bool whole;        /* refused to viewers of a view: shows more than that */
+    bool whole;        /* shows more than a view: refused to viewers who have one */
     bool deep;         /* takes paths of four parts */
 } rows[] = {
     {"servers", servers_handle,

@@ -1,5 +1,6 @@
-/* What waits for an operator's decision, listed and decided: calls that are held (core/approval)
- * and tools that are not as they were approved (hub/lock). Called by way of the table in api.c. */
+/* Lists and decides what waits for an operator: calls that are held (core/approval), and tools that
+ * are new or not as they were approved (hub/lock). Called through the table in api.c; status.c asks
+ * for the count. */
 #include "admin/inside.h"
 #include "base/visible.h"
 #include "core/approval.h"
@@ -18,7 +19,7 @@ static void put_arguments(struct buf *out, const struct call *c)
     struct buf shown = {0};
 
     consent_put_arguments(&shown, c);
-    /* Hiding a secret that reached past a string may leave text that is no JSON. */
+    /* Redacting a secret that is longer than one JSON string may leave text that is no JSON. */
     if (json_skim(buf_view(&shown), NULL, NULL, NULL, NULL) == 0)
         buf_span(out, buf_view(&shown));
     else
@@ -51,7 +52,7 @@ static void put_held(struct buf *out, const struct admin *a, const struct call *
 
 /* --- tools --- */
 
-/* The lines of a difference, as texts of a list. */
+/* The lines of a difference, as an array of strings. */
 static void put_lines(struct buf *out, struct span text)
 {
     json_out_open(out, "difference", '[');
@@ -205,7 +206,7 @@ static void decide(struct admin *a, struct http_exchange *x, const struct http_r
     }
     put_operator(&by, path->caller, x, req);
     const struct verdict verdict = {approved, buf_cstr(&by), "the operator"};
-    /* Calls are known by numbers, tools by a t and a number. */
+    /* The id of a call is a number, that of a tool a `t` and a number. */
     (span_starts(path->name, SPAN("t")) ? decide_tool : decide_call)(a, x, path->name, &verdict);
 }
 

@@ -1,5 +1,6 @@
 /* Makes the lines of the audit trail from calls and decisions, and objects to calls that cannot be
- * recorded. Begun by admin.c and cmd/stdio.c; the router calls the tap. */
+ * recorded. Begun by cmd/serve.c and cmd/stdio.c; the router calls the tap, cmd/audit.c asks for
+ * the paths. */
 #include "admin/audit.h"
 
 #include "admin/audit_file.h"
@@ -17,13 +18,13 @@
 #include <stdio.h>
 #include <time.h>
 
-/* How much of a text of a peer stands in a line. */
+/* How many bytes of a peer's text go into a line. */
 enum { NAME_MAX_BYTES = 256, ARGUMENTS_MAX = 4 * 1024 };
 
-/* The part of a call's lines that is known when it is opened. */
+/* The part of a call's lines that is known when the call is opened. */
 struct audit_call {
     char *by;   /* who decided, or NULL */
-    char *rule; /* the rule that did, or NULL */
+    char *rule; /* the rule that decided, or NULL */
     size_t n;
     char text[]; /* members */
 };
@@ -36,7 +37,7 @@ struct audit {
     bool failing;
     char why[256];
     struct buf body, clean; /* used again for each line */
-    time_t second;          /* the moment that `stamp` is of */
+    time_t second;          /* the second for which `stamp` was made */
     char stamp[32];
     void (*forward)(void *arg, struct span body); /* NULL: the trail is ours */
     void *forward_arg;
@@ -136,7 +137,7 @@ static struct audit_call *call_of(struct audit *a, const struct call *c, const s
     put_name(text, p ? (p->told_as ? p->told_as : p->alias) : NULL);
     buf_str(text, ",\"tool\":");
     if (p && c->op == OP_CALL_TOOL && q->name.n <= NAME_MAX_BYTES)
-        json_quote(text, q->name); /* a name that the server lists */
+        json_quote(text, q->name); /* listed by the server, so it needs no redacting */
     else
         put_text_or_null(a, text, q->name);
     buf_str(text, ",\"arguments\":");
@@ -148,7 +149,7 @@ static struct audit_call *call_of(struct audit *a, const struct call *c, const s
     return kept;
 }
 
-/* "2026-02-18T06:30:24.017Z"; the second is made once. */
+/* "2026-02-18T06:30:24.017Z"; the part before the dot is made once a second. */
 static void put_time(struct audit *a, struct buf *out)
 {
     struct timespec now;
@@ -249,7 +250,7 @@ static const char *on_decided(struct tap *self, const struct call *c, bool allow
     if (!kept)
         return NULL;
     if (c->state != CALL_HELD) {
-        kept->rule = mem_span(by); /* the line of the call has it */
+        kept->rule = mem_span(by); /* goes into the line of the call */
         return NULL;
     }
     if (c->rule && !kept->rule) {

@@ -1,7 +1,6 @@
 /*
  * audit: who called what, and who decided: a line for each call when it ends, and one for each
- * decision about a held call, in a trail that cannot be changed without being seen
- * (admin/audit_file.h).
+ * decision about a held call, in a trail that shows when it was changed (admin/audit_file.h).
  *
  * It is a tap of the router. The line is written before the consumer gets the answer. If it cannot
  * be written, `audit.on_failure` decides: calls are refused until lines can be written again, or
@@ -18,7 +17,7 @@
 struct audit;
 
 /* NULL and 0 in `*code` when the configuration has no audit; NULL and negative, with a reason, when
- * the trail cannot be opened. Add no other tap before. */
+ * the trail cannot be opened. Must be the first tap of the router. */
 struct audit *audit_begin(const struct config *c, struct router *router, int *code,
                           struct err *err);
 /* NULL is fine. */
@@ -26,7 +25,7 @@ void audit_end(struct audit *a);
 /* Another daemon writes the trail from now on: `forward` gets the lines of the calls that end here.
  * NULL is fine. */
 void audit_leave(struct audit *a, void (*forward)(void *arg, struct span body), void *arg);
-/* The trail is ours again after all. */
+/* Takes the trail back after audit_leave. */
 MUST_CHECK int audit_return(struct audit *a, const struct config *c, struct err *err);
 /* A line that was forwarded to us. NULL is fine. */
 void audit_append(struct audit *a, struct span body);

@@ -28,7 +28,7 @@ struct audit_file {
     char *syslog;
     int head_fd; /* locked as long as the program runs */
     struct audit_end end;
-    uint64_t seq;          /* the last number that was given, to a line that is missing or not */
+    uint64_t seq;          /* the last number given to a line, written or missing */
     struct buf line, head; /* the last ones that were written */
 };
 
@@ -132,10 +132,10 @@ bool audit_file_is_written(const char *head)
     return locked;
 }
 
-/* --- where a trail ends that was left --- */
+/* --- the end of a trail that exists --- */
 
-/* The end of a file, from its last line; bytes behind that line, which was not written whole, are
- * cut off. */
+/* Reads the end of the trail from the last whole line of the file. Bytes after that line, of a line
+ * that was not written whole, are cut off. */
 static void read_last(struct audit_file *f, struct audit_end *end)
 {
     BUF_SCOPED tail = {0};
@@ -165,8 +165,8 @@ static void read_last(struct audit_file *f, struct audit_end *end)
     end->missing = 0;
 }
 
-/* The line may be there and the head not: then the program was killed in between. Where the head is
- * ahead, somebody has cut the trail: going on from the head keeps that to be seen. */
+/* The last line may be newer than the head: the program was killed before it wrote the head. If the
+ * head is newer, somebody has cut the trail: going on from the head keeps the gap visible. */
 static void find_end(struct audit_file *f, const char *head_path)
 {
     struct audit_end last = {0}, head;
@@ -275,7 +275,7 @@ static int send_line(struct audit_file *f, struct span line)
     int code = open_file(f);
     if (!code && send(f->lines.fd, packet.p, packet.n, MSG_NOSIGNAL) < 0) {
         code = -errno;
-        close(f->lines.fd); /* syslog may have been started again */
+        close(f->lines.fd); /* syslog may have been restarted */
         f->lines.fd = -1;
         if (!open_file(f))
             code = send(f->lines.fd, packet.p, packet.n, MSG_NOSIGNAL) < 0 ? -errno : 0;

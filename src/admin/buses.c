@@ -1,5 +1,5 @@
-/* /api/bus: the message bus, and of one that we host its queues and dead letters, which can be sent
- * again. Called by api.c. */
+/* /api/bus: the message bus; for a bus that we host, also its queues and its dead letters, which
+ * can be sent again. Called by api.c; news.c asks for the digest. */
 #include "admin/inside.h"
 #include "base/log.h"
 #include "bus/broker.h"
@@ -49,8 +49,7 @@ static void put_letters(struct buf *out, const struct broker *b)
     buf_char(out, ']');
 }
 
-/* The servers of one worker, whose name is that of `first`; with their tools and the last time that
- * anything was heard of it. */
+/* The worker of `first`: its servers, the number of their tools, and when it was last heard of. */
 static void put_worker(struct buf *out, const struct admin *a, const struct bus_proxy *x,
                        const struct bus_proxy_server *first)
 {
@@ -89,7 +88,7 @@ static void put_workers(struct buf *out, const struct admin *a, const struct bus
     map_fini(&seen);
 }
 
-/* What a page is told of, when it changes. */
+/* A text that changes when /api/bus does: pages are told to fetch it again. */
 void buses_put_digest(struct buf *out, const struct admin *a)
 {
     struct bus_report r = {0};

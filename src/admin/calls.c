@@ -1,5 +1,6 @@
-/* GET /api/calls: the recorded calls as a list or one with its arguments and result, secrets
- * redacted. Called by api.c. */
+/* GET /api/calls: the recorded calls as a list, or one with its arguments and result, secrets
+ * redacted. Called by api.c; news.c, story.c, replay.c, record_file.c and stateless.c use its
+ * parts. */
 #include "admin/story.h"
 #include "base/log.h"
 #include "base/utf8.h"
@@ -38,8 +39,8 @@ static bool is_whole(const struct admin *a, const struct record_body *body)
     return recorder_shown(&a->recorder, body) == body->whole;
 }
 
-/* Hiding a secret that reached past a string may leave text that is no JSON, which is then shown as
- * text, too. */
+/* Redacting a secret that is longer than one JSON string may leave text that is no JSON: such a
+ * body is shown as text, too. */
 bool calls_put_body(struct buf *out, const char *name, const struct admin *a,
                     const struct record_body *body)
 {
@@ -110,7 +111,7 @@ static void put_members(struct buf *out, const struct admin *a, const struct rec
     calls_put_client(out, a, rec);
     json_out_text_or_null(out, "session", rec->session);
     json_out_text_or_null(out, "server", rec->server);
-    /* A method that MCP does not know has its name in the place of the operation. */
+    /* For a method that MCP does not know, the operation is the name of the method. */
     calls_put_text(out, "operation", method ? span_str(method) : rec->name, rec->name.n + 64);
     calls_put_text(out, "name", rec->name, NAME_SHOWN);
     json_out_str(out, "state", state_of(a, rec));
@@ -213,7 +214,7 @@ static void list_records(const struct admin *a, struct http_exchange *x,
     http_respond_end(x);
 }
 
-/* /api/calls/ID and what can be done with it. */
+/* /api/calls/ID and /api/calls/ID/replay. */
 static void handle_one(struct admin *a, struct http_exchange *x, const struct http_request *req,
                        const struct api_path *path)
 {

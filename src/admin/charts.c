@@ -61,7 +61,8 @@ static void put_restarts(struct buf *out, const struct admin *a, const struct si
     buf_char(out, ']');
 }
 
-/* Bytes in memory and ms of processor time, as the kernel counts them. False: it has ended. */
+/* Bytes in memory and ms of processor time, as the kernel counts them. False: the process has
+ * ended. */
 static bool read_process(int pid, uint64_t *memory, uint64_t *cpu_ms)
 {
     unsigned long long user = 0, kernel = 0, pages = 0;
@@ -72,8 +73,7 @@ static bool read_process(int pid, uint64_t *memory, uint64_t *cpu_ms)
     FILE *f = fopen(path, "re");
     if (!f)
         return false;
-    /* The name in brackets may have any character, so the fields are counted behind the last one.
-     */
+    /* The name in brackets may have any character, so fields are counted from the last bracket. */
     char line[1024];
     size_t n = fread(line, 1, sizeof line - 1, f);
     line[n] = '\0';

@@ -117,7 +117,8 @@ static int is_name(const struct dirent *e)
     return span_is(name, "control.sock") || span_glob(SPAN("control-*.sock"), name);
 }
 
-/* The n-th socket in this folder; less than none is left over: *n counts down. */
+/* The n-th socket in this folder. Counts *n down, so that the search can go on in the next
+ * folder. */
 static char *nth_in(const char *folder, size_t *n)
 {
     struct dirent **names;

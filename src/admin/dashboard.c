@@ -6,8 +6,8 @@
 #include "browser/files.h"
 #include "io/ws.h"
 
-/* Browsers must not cache the page: after an update an old page would ask a new daemon. Pictures
- * and sounds of results are shown from memory. */
+/* Browsers must not cache the page: after an update an old page would ask a new daemon. blob: is
+ * for pictures and sounds of results, which the page has in memory. */
 #define HEADERS                                                                                    \
     "Cache-Control: no-store\r\nVary: Accept\r\n" WEB_PAGE_HEADERS_WITH(                           \
         "img-src 'self' blob:; media-src blob:")

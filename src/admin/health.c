@@ -1,5 +1,5 @@
 /* The health of each server by the state of its provider, and of the daemon as a whole, with
- * reasons. Called by admin.c for /readyz, by status.c and by metrics.c. */
+ * reasons. Called by admin.c for /readyz, by status.c, metrics.c and servers.c. */
 #include "admin/inside.h"
 
 #include "base/map.h"
@@ -42,8 +42,8 @@ static bool is_missing(const struct provider *p)
     return h == SERVER_STARTING || h == SERVER_FAILING || h == SERVER_NEEDS_SIGN_IN;
 }
 
-/* The enabled servers of the configuration that the bridge did not add because a secret is missing.
- * The list ends with NULL; the caller frees it. */
+/* The enabled servers of the configuration that the bridge did not add, mostly because a secret is
+ * missing. The list ends with NULL; the caller frees it. */
 static const char **find_left_out(const struct admin *a)
 {
     const struct config *c = bridge_config(a->bridge);

@@ -3,8 +3,8 @@
  * paths), health.c (health of servers and daemon), status.c (state as JSON), metrics.c (numbers for
  * Prometheus), bus_numbers.c (numbers of the bus), api.c (paths under /api), approvals.c (what
  * waits for an operator), logins.c (sign-ins to servers), calls.c (recorded calls), story.c (what
- * happened in one), replay.c (one made again), record_file.c (calls in a file), logs.c (lines of
- * the log), accounts.c (counts and last error of each server), live.c (what has changed).
+ * happened during a call), replay.c (calls made again), record_file.c (calls in a file), logs.c
+ * (lines of the log), accounts.c (counts and last error of each server), live.c (what has changed).
  */
 #ifndef RIALTO_ADMIN_INSIDE_H
 #define RIALTO_ADMIN_INSIDE_H
@@ -61,7 +61,7 @@ const struct account *accounts_find(const struct admin *a, const char *alias);
 enum server_health {
     SERVER_UP,
     SERVER_IDLE,     /* rests; the next call starts it */
-    SERVER_STARTING, /* and has not failed before */
+    SERVER_STARTING, /* without a failure before */
     SERVER_FAILING,
     SERVER_NEEDS_SIGN_IN,
     SERVER_STOPPED, /* on purpose */
@@ -75,7 +75,8 @@ enum overall health_overall(const struct admin *a, bool strict);
 const char *health_overall_word(enum overall o);
 /* Append "status":...,"reasons":[...]; error texts only with `with_reasons`. */
 void health_put_members(struct buf *out, const struct admin *a, bool strict, bool with_reasons);
-/* Append "missing":[...]: the names of the secrets that the server's entry wants and nobody has. */
+/* Append "missing":[...]: the names of the secrets that the server's entry needs and that are not
+ * set. */
 void health_put_lacks(struct buf *out, const struct admin *a, const char *alias);
 
 /* --- status.c --- */
@@ -88,10 +89,10 @@ void status_put(struct buf *out, const struct admin *a, const struct sight *s);
 /* `at` is on the router's clock; written as "2026-02-18T06:30:24Z". */
 void status_put_time(struct buf *out, const struct admin *a, uint64_t at);
 
-/* Unix time in ms of a moment on the router's clock: the same each time that it is shown, so that
- * what did not change looks the same. */
+/* The Unix time in ms of a moment on the router's clock. It is the same each time it is shown, so
+ * that rows that did not change stay equal. */
 uint64_t status_unix(const struct admin *a, uint64_t at);
-/* Before times are shown: has somebody set the system's clock? */
+/* To be called before times are shown: notices when the system's clock was set. */
 void status_mind_clock(struct admin *a);
 /* `ms` is Unix time; written as "2026-02-18T06:30:24.017Z". */
 void status_put_stamp(struct buf *out, uint64_t ms);
@@ -132,7 +133,7 @@ void logins_handle(struct admin *a, struct http_exchange *x, const struct http_r
 void calls_handle(struct admin *a, struct http_exchange *x, const struct http_request *req,
                   const struct api_path *path);
 
-/* One of them as an object of the list. */
+/* A recorded call as an object of the list. */
 void calls_put_row(struct buf *out, const struct admin *a, const struct record *rec);
 
 /* --- live.c --- */
@@ -144,10 +145,10 @@ void servers_handle(struct admin *a, struct http_exchange *x, const struct http_
                     const struct api_path *path);
 void servers_handle_config(struct admin *a, struct http_exchange *x, const struct http_request *req,
                            const struct api_path *path);
-/* The row of a server that the configuration has and the bridge has not: it is disabled, or lacks
- * a secret. */
+/* The row of a server that the configuration has and the bridge has not: it is disabled, lacks a
+ * secret, or would start this same configuration again. */
 void servers_put_absent(struct buf *out, const struct admin *a, const struct config_server *s);
-/* The next server of that kind; NULL for the first. */
+/* The next such server after this one; pass NULL for the first. */
 const struct config_server *servers_next_absent(const struct admin *a,
                                                 const struct config_server *after);
 
@@ -166,8 +167,7 @@ void sessions_handle_pages(struct admin *a, struct http_exchange *x, const struc
                            const struct api_path *path);
 
 /* --- stateless.c --- */
-/* Append the callers of the last minutes that have no session, as rows of /api/sessions; or only
- * who they are. */
+/* Append the callers of the last minutes that have no session: as rows of /api/sessions; as ids. */
 void stateless_put(struct buf *out, const struct admin *a);
 void stateless_put_ids(struct buf *out, const struct admin *a);
 
@@ -197,7 +197,7 @@ void logs_handle(struct admin *a, struct http_exchange *x, const struct http_req
 /* --- admin.c --- */
 /* Refuses and returns false unless the method is GET or HEAD. */
 bool admin_wants_get(struct http_exchange *x, const struct http_request *req);
-/* Refuses what concerns more than the view of a viewer. */
+/* Refuses a request for more than the viewer's view shows. */
 void admin_refuse_view(struct http_exchange *x);
 
 /* --- bus_numbers.c --- */

@@ -1,5 +1,5 @@
 /* Appending lines to a file, and beginning the next one when it is full. Called by audit_file.c and
- * record_file.c. */
+ * record_file.c; cmd/audit.c asks for names. */
 #include "admin/line_file.h"
 
 #include "base/file.h"
@@ -27,7 +27,8 @@ int line_file_open(struct line_file *f)
 
     if (f->fd >= 0)
         return 0;
-    /* A limit on the size of files is an error of write(), and must not end the program. */
+    /* Beyond a limit on the size of files write() must fail; without this SIGXFSZ would end the
+     * program. */
     signal(SIGXFSZ, SIG_IGN);
     f->fd = open(f->path, O_RDWR | O_CREAT | O_APPEND | O_CLOEXEC | O_NOFOLLOW, 0600);
     if (f->fd < 0)
@@ -63,8 +64,9 @@ static int move(const struct line_file *f, uint64_t from, uint64_t to)
     return rename(buf_cstr(&old), buf_cstr(&new)) ? -errno : 0;
 }
 
-/* Every file moves up by one, the oldest first, into the first free name: so a program that is
- * killed in between leaves a gap in the names, and no file is lost. The last one is overwritten. */
+/* Each file gets the next higher number, up to the first number that is free, the oldest file
+ * first: a program that is killed in between leaves a gap in the numbers and loses no file. When no
+ * number is free, the oldest file is overwritten. */
 static int rotate(struct line_file *f)
 {
     uint64_t hole = 1;
@@ -81,7 +83,7 @@ static int rotate(struct line_file *f)
     return line_file_open(f);
 }
 
-/* Nothing is left of a line that does not fit. */
+/* A line that was written only in part is cut off again. */
 int line_file_add(struct line_file *f, struct span lines)
 {
     int code = line_file_open(f);

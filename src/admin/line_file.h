@@ -13,15 +13,15 @@
 #include <stdint.h>
 
 struct line_file {
-    const char *who; /* in the log */
+    const char *who; /* its name in the log */
     char *path;      /* owned */
     uint64_t max;    /* bytes of a file */
-    uint64_t keep;   /* older ones */
+    uint64_t keep;   /* how many older files stay */
     int fd;          /* -1: to be opened again */
     uint64_t size;
 };
 
-/* Opens it, unless that was done: readable by its owner only, and no symbolic link. */
+/* Opens the file unless it is open: readable by its owner only, and no symbolic link. */
 MUST_CHECK int line_file_open(struct line_file *f);
 void line_file_close(struct line_file *f);
 /* Appends whole lines; 0, or negative when nothing was written. */

@@ -1,5 +1,5 @@
 /* The readers of /api/events, what is marked as changed for them, and the timer that tells them.
- * Called by api.c for the path, and by those who know of changes. */
+ * Called by api.c for the path, by admin.c, and by news.c and servers.c, which mark changes. */
 #include "admin/live.h"
 
 #include "admin/inside.h"
@@ -34,7 +34,7 @@ struct live_reader {
     struct live *live;
     struct http_exchange *x;
     struct principal *principal; /* held; or NULL */
-    char *view;                  /* of a viewer that is shown no more; or NULL */
+    char *view;                  /* that a viewer is limited to; or NULL */
     bool by_socket;
 };
 
@@ -65,7 +65,7 @@ static void mark_call(struct live *l, uint64_t id)
 {
     news_add_call(l->news, id);
     live_mark(l, LIVE_CALLS);
-    live_mark(l, LIVE_SERVERS); /* their counts */
+    live_mark(l, LIVE_SERVERS); /* their counts change */
 }
 
 static const char *on_opened(struct tap *self, const struct call *c, const struct request *q)
@@ -77,7 +77,7 @@ static const char *on_opened(struct tap *self, const struct call *c, const struc
         return NULL;
     mark_call(l, c->handle);
     if (!c->caller->session)
-        live_mark(l, LIVE_SESSIONS); /* calls are all that is known of its caller */
+        live_mark(l, LIVE_SESSIONS); /* such a caller is known only by its calls */
     return NULL;
 }
 
@@ -124,7 +124,7 @@ static void on_happened(struct watcher *self, const struct happening *h)
     if (h->kind == HAPPENED_APPROVAL_WANTED)
         live_mark(l, LIVE_APPROVALS);
     if (h->kind == HAPPENED_SERVER_FAILED)
-        live_mark(l, LIVE_NUMBERS); /* restarts are marked in the charts */
+        live_mark(l, LIVE_NUMBERS); /* the charts show restarts */
 }
 
 /* Some provider has another state or other items. */
@@ -138,7 +138,7 @@ static void on_changed(struct observer *o)
         live_mark(l, kinds[i]);
 }
 
-/* The configuration was read again; what it holds or lacks is in the rows of servers, too. */
+/* The configuration was read again; the rows of servers and the tools depend on it. */
 static void on_config(void *arg)
 {
     live_mark(arg, LIVE_CONFIG);
@@ -207,7 +207,7 @@ static void on_gone(void *owner)
     reader_free(owner);
 }
 
-/* Nothing is shown by a token that has ended, nor without one when tokens are asked for by now. */
+/* False when the reader's token has ended, or when it has none and tokens are required by now. */
 static bool may_read(const struct live_reader *r)
 {
     if (r->principal)
@@ -215,7 +215,7 @@ static bool may_read(const struct live_reader *r)
     return r->by_socket || !front_asks_tokens(hub_front(r->live->admin->hub));
 }
 
-/* Writes to the reader, or lets it go. */
+/* Writes to the reader, or ends its stream. */
 static void tell_reader(struct live_reader *r, struct span text)
 {
     if (!may_read(r)) {

@@ -1,11 +1,11 @@
 /*
  * live: GET /api/events, the stream by which a page learns what has changed.
  *
- * Those who know of a change mark its kind (live_mark); nobody looks again and again. A timer runs
- * only while something is marked, and tells all readers: of servers, calls and the log what is new,
- * of other lists only that they are to be fetched again. Nobody reads: nothing is marked, and the
- * router is not listened to. A reader that does not keep up is cut: it comes back and fetches the
- * lists.
+ * Code that knows of a change marks its kind (live_mark); nothing is polled. A timer runs only
+ * while something is marked, and tells all readers: for servers, calls and the log what is new, for
+ * other lists only that they are to be fetched again. While there are no readers, nothing is marked
+ * and the router is not listened to. A reader that does not keep up is cut off: it comes back and
+ * fetches the lists.
  *
  * Nouns: live_, news_. Files: live, news.
  */
@@ -37,16 +37,16 @@ enum live_kind {
 
 struct live *live_new(struct admin *a);
 void live_free(struct live *l);
-/* NULL: admin/ is being started or ended. */
+/* `l` is NULL while admin/ is being started or ended. */
 void live_mark(struct live *l, enum live_kind kind);
 
 /* --- news.c: what the messages say --- */
 struct news *news_new(struct admin *a);
 void news_free(struct news *n);
-/* The first reader is here: what there is now is known to it. */
+/* Called for the first reader: everything that exists now counts as known. */
 void news_begin(struct news *n);
 void news_add_call(struct news *n, uint64_t id);
-/* Find out what is new of these kinds (bits): those of which something is. */
+/* Finds what is new of these kinds (bits); returns the kinds of which something is new. */
 unsigned news_gather(struct news *n, unsigned kinds);
 /* The data of the message; false: nothing that this reader is shown. */
 bool news_put(struct buf *out, const struct news *n, enum live_kind kind, const struct sight *s);

@@ -1,5 +1,5 @@
 /* Keeps the last lines of the log and writes the requested ones as JSON. Begun and ended by
- * admin.c; logs.c reads the lines. */
+ * admin.c; logs.c, news.c and servers.c read the lines. */
 #include "admin/log_ring.h"
 
 #include "admin/inside.h"

@@ -19,11 +19,12 @@ struct log_ring {
     struct list lines; /* oldest first */
     uint64_t next;     /* the number of the next line */
     char run[ID_TOKEN_SIZE];
-    void (*news)(void *arg); /* called for each line; NULL: nobody wants to know */
+    void (*news)(void *arg); /* called for each line; or NULL */
     void *news_arg;
 };
 
-/* `keep` bytes at most; 0 keeps nothing. There is one listener, so only one ring may listen. */
+/* `keep` bytes at most; 0 keeps nothing. base/log has one listener, so there can be one ring
+ * only. */
 void log_ring_begin(struct log_ring *r, size_t keep);
 void log_ring_end(struct log_ring *r);
 

@@ -1,5 +1,5 @@
-/* The paths /api/servers/NAME/login and /logout: begin a sign-in, look how it goes, hand over a
- * pasted address, forget the token. Called by api.c. */
+/* The paths /api/servers/NAME/login and /logout: begin a sign-in, show its state, hand over a
+ * pasted address, forget the token. Called by servers.c. */
 #include "admin/inside.h"
 
 #include "base/mem.h"
@@ -65,7 +65,7 @@ static void begin(struct identity *id, struct http_exchange *x, bool device)
     identity_login(id, device, &r->wait);
 }
 
-/* How the last login went, or goes. */
+/* Shows the state of the last login. */
 static void show_state(struct identity *id, struct http_exchange *x)
 {
     const struct err *err;

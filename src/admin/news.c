@@ -1,5 +1,5 @@
-/* What is new for those who read /api/events: rows of servers that differ from those told before,
- * calls that were marked, lines of the log, and lists of which only a digest is kept. Called by
+/* What is new for readers of /api/events: rows of servers that differ from those sent before, calls
+ * that were marked, lines of the log, and lists of which only a digest is kept. Called by
  * live.c. */
 #include "admin/inside.h"
 #include "base/map.h"
@@ -12,7 +12,7 @@
 
 enum { CALLS_MAX = 100, LINES_MAX = 200 };
 
-/* A server whose row is not as it was told the last time. */
+/* A server whose row differs from the one that was sent last. */
 struct news_row {
     struct list node;
     struct buf alias, json; /* without json: the server is gone */
@@ -20,8 +20,8 @@ struct news_row {
 
 struct news {
     struct admin *admin;
-    struct map told;           /* alias -> digest of the row that was told */
-    struct list rows;          /* of struct news_row: what differs from it */
+    struct map told;           /* alias -> digest of the row that was sent last */
+    struct list rows;          /* of struct news_row: rows that differ from `told` */
     uint64_t calls[CALLS_MAX]; /* oldest mark first, each once */
     size_t n_calls, skipped;
     uint64_t next_line, lost_lines;
@@ -194,7 +194,7 @@ static void put_approvals(struct buf *out, const struct admin *a)
 
 static void put_tools(struct buf *out, const struct admin *a)
 {
-    buf_printf(out, "%p", (const void *)bridge_config(a->bridge)); /* its filters */
+    buf_printf(out, "%p", (const void *)bridge_config(a->bridge)); /* for its filters */
     for (struct provider *p = NULL; (p = router_next_provider(a->router, p));)
         buf_printf(out, " %s %" PRIu64 "%d", p->alias, p->catalog ? p->catalog->generation : 0,
                    provider_advertised(p));
@@ -222,7 +222,8 @@ static void put_sessions(struct buf *out, const struct admin *a)
     stateless_put_ids(out, a);
 }
 
-/* What a list is made of, for those that are marked whenever something near them has changed. */
+/* Has the list changed? Some kinds are marked whenever anything near them changes, so what their
+ * lists are made of is compared by a digest. */
 static bool is_new(struct news *n, enum live_kind kind)
 {
     static void (*const puts[LIVE_KINDS])(struct buf * out, const struct admin *a) = {

@@ -32,7 +32,7 @@ static const struct numbers_minute *find_minute(const struct numbers *n, uint64_
     return m->minute == minute ? m : &none;
 }
 
-/* The edge of the bucket in which the call of this rank (in percent) is. */
+/* The upper edge of the bucket that has the call at this percentile. */
 static void put_percentile(struct buf *out, const struct numbers_minute *m, unsigned percent)
 {
     uint64_t all = 0, seen = 0;

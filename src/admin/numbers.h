@@ -2,8 +2,8 @@
  * numbers: calls, failures and durations of the last hour, minute by minute.
  *
  * One struct for a server or a tool: a ring of 60 minutes, each with two counts and a histogram of
- * durations by powers of two (core/stats.h). Pure: told the time. Counting touches one minute and
- * allocates nothing.
+ * durations by powers of two (core/stats.h). Pure: the time is passed in. Counting touches one
+ * minute and allocates nothing.
  */
 #ifndef RIALTO_ADMIN_NUMBERS_H
 #define RIALTO_ADMIN_NUMBERS_H

@@ -1,9 +1,10 @@
 /*
- * pace: when to tell of changes that come faster than anybody reads.
+ * pace: when to report changes that come faster than anybody reads.
  *
  * Each kind of change is marked as often as it happens. It is due a moment after the first mark, so
- * that changes which come together are told together, and not before `gap` ms after the last time.
- * Pure: the time is passed in. Without marks nothing is due, ever: who waits for it may sleep.
+ * that changes which come together are reported together, and not before `gap` ms after the last
+ * time. Pure: the time is passed in. Without marks nothing is ever due, so the caller needs no
+ * timer then.
  */
 #ifndef RIALTO_ADMIN_PACE_H
 #define RIALTO_ADMIN_PACE_H
@@ -22,7 +23,7 @@ struct pace {
 bool pace_mark(struct pace *p, unsigned kind, uint64_t gap, uint64_t now);
 /* When something is due; UINT64_MAX while nothing is marked. */
 uint64_t pace_next(const struct pace *p);
-/* The kinds (bits) that are due, which are not marked any more. */
+/* Returns the kinds (bits) that are due, and removes their marks. */
 unsigned pace_take(struct pace *p, uint64_t now);
 
 #endif

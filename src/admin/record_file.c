@@ -1,11 +1,12 @@
 /* record.file: each recorded call appended to a file when it has ended. Begun and ended by admin.c;
- * the recorder tells of the ends. */
+ * the recorder calls on_ended. */
 #include "admin/story.h"
 #include "base/file.h"
 #include "base/log.h"
 #include "base/mem.h"
 
-/* Failing is no reason to refuse calls, as it is for the audit trail: they are still in memory. */
+/* Unlike the audit trail, this file is no reason to refuse calls when it cannot be written: the
+ * records are still in memory. */
 static void on_ended(void *owner, const struct record *rec)
 {
     struct admin *a = owner;

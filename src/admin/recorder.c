@@ -1,5 +1,5 @@
 /* The memory of the last calls: chunks that are filled by the router's tap and used again, oldest
- * first. Begun and ended by admin.c; calls.c reads the records. */
+ * first. Begun and ended by admin.c; calls.c, news.c, replay.c and stateless.c read the records. */
 #include "admin/recorder.h"
 
 #include "base/mem.h"
@@ -7,10 +7,10 @@
 
 #include <stddef.h>
 
-/* Bytes of a clientInfo; one that is longer is no JSON then, and is not shown. Bytes of a name, and
- * the least of a chunk. */
+/* Bytes that are kept of a clientInfo (a longer one is cut, is no JSON then, and is not shown) and
+ * of a name; and the smallest size of a chunk. */
 enum { CLIENT_KEPT = 512, NAME_KEPT = 2 * RECORD_MARGIN, CHUNK_MIN = 64 * 1024 };
-/* The bodies of a call's legs may have so many times the room that one body has. */
+/* The bodies of all legs of a call may take this many times the room of one body. */
 enum { LEGS_BODIES = 4 };
 
 /* Records with their texts, in the order in which they were taken. */
@@ -134,7 +134,8 @@ static const char *on_ended(struct tap *self, const struct call *c, const struct
 
 /* --- what happens in between --- */
 
-/* How much of the body of a leg is kept: all legs of a call share some room. */
+/* How much of the body of a leg is kept: all legs of a call share the room of LEGS_BODIES
+ * bodies. */
 static struct span leg_body(const struct recorder *r, const struct record *rec, struct span body)
 {
     size_t room = LEGS_BODIES * r->body, used = rec->legs_bytes;
@@ -145,7 +146,7 @@ static struct span leg_body(const struct recorder *r, const struct record *rec, 
     return span_cut(body, 0, (left < r->body ? left : r->body) + RECORD_MARGIN);
 }
 
-/* `leg` is a draft: its texts are borrowed. */
+/* The texts of `draft` are borrowed. */
 static void add_leg(struct recorder *r, const struct call *c, const struct record_leg *draft)
 {
     struct record *rec = idmap_get(&r->by_id, c->handle);
@@ -190,7 +191,7 @@ static const char *on_decided(struct tap *self, const struct call *c, bool allow
         add_leg(r, c,
                 &(struct record_leg){.kind = allowed ? LEG_ALLOWED : LEG_REFUSED, .what = by});
     else
-        rec->by_rule = true; /* at once: the record has all of it */
+        rec->by_rule = true; /* decided when it was opened: needs no leg */
     struct span who = span_cut(by, 0, NAME_KEPT);
     char *at = take(r, who.n);
     if (recorder_find(r, c->handle) != rec)

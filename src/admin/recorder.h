@@ -3,9 +3,9 @@
  *
  * It is a tap of the router. Memory is bounded: of long bodies only the beginning is kept, of a
  * call with many legs the first ones, and the oldest records are dropped first, a chunk at a time.
- * Chunks are used again, so that recording a call allocates nothing. A call that nothing happened
- * to but its opening, its way to the provider and its end has no legs: the record itself has their
- * moments. Records are kept as they came: code that shows one must redact it.
+ * Chunks are used again, so that recording a call allocates nothing. A call that was only opened,
+ * sent to its provider and ended has no legs: the record itself has these times. Records are not
+ * redacted: code that shows one must do it.
  */
 #ifndef RIALTO_ADMIN_RECORDER_H
 #define RIALTO_ADMIN_RECORDER_H
@@ -18,8 +18,8 @@
 /* More is kept of a body than is shown (record.body), because a secret on the edge is recognised
  * only when it is whole. */
 enum { RECORD_MARGIN = 4 * 1024 };
-/* The most legs of one call, and how many of them may be events: so questions and decisions have
- * their place in a story in which a server tells of its progress without end. */
+/* The most legs of one call, and how many of them may be events: so there is room for questions and
+ * decisions even when a server reports progress without end. */
 enum { RECORD_LEGS = 256, RECORD_EVENTS = 64 };
 
 /* The beginning of a body, and the length of the whole. */
@@ -30,13 +30,13 @@ struct record_body {
 
 enum leg_kind {
     LEG_WAITS,
-    LEG_SENT, /* again */
+    LEG_SENT, /* sent again */
     LEG_EVENT,
     LEG_ASK,
-    LEG_OWN_ASK, /* of our own: may the call be made, who signs in */
+    LEG_OWN_ASK, /* asked by Rialto: for approval, or to sign in */
     LEG_ANSWER,
     LEG_OWN_ANSWER,
-    LEG_REFUSED_ANSWER, /* given by us, as the consumer cannot */
+    LEG_REFUSED_ANSWER, /* given by us because the consumer cannot answer */
     LEG_UNASK,
     LEG_OWN_UNASK,
     LEG_HELD,
@@ -62,8 +62,8 @@ struct record {
     uint64_t id;      /* the call's handle */
     uint64_t opened_at, sent_at, took;
     enum op op;
-    bool ended, sent;       /* `sent` and `sent_at`: once it has ended, else the call has them */
-    bool resumes;           /* continues a call that ended with questions */
+    bool ended, sent; /* `sent` and `sent_at` are valid once `ended`; before, the call has them */
+    bool resumes;     /* continues a call that ended with questions */
     enum outcome_kind kind; /* valid once `ended` */
     enum failure why;
     bool is_error;
@@ -71,21 +71,21 @@ struct record {
     struct span page;   /* of a provider that comes and goes: its own name; else empty */
     struct span name;
     struct span token;   /* the caller's; empty: none was needed */
-    struct span client;  /* its clientInfo, raw; empty if unknown, or if the params have it */
+    struct span client;  /* the caller's clientInfo, raw; empty: unknown, or in the params */
     struct span session; /* of the caller; empty: there is none */
-    struct span way;     /* the address or way by which the caller came; empty: not known */
+    struct span way;     /* the endpoint or transport that the caller used; empty: not known */
     struct record_body params;
     struct span error; /* empty when there is no text */
     struct record_body result;
     struct span decided_by; /* who approved or refused the call; empty: nobody was asked */
-    bool allowed, by_rule;  /* the latter: when it was opened */
+    bool allowed, by_rule;  /* by_rule: a rule decided when the call was opened */
     unsigned retried;
     const struct record_leg *legs; /* NULL: none */
     struct record_leg *last_leg;
     unsigned n_legs, n_events;
     size_t legs_bytes;    /* of their bodies */
     uint64_t left_out;    /* legs that were too many */
-    uint64_t left_out_at; /* the moment of the last one of them */
+    uint64_t left_out_at; /* the time of the last of these */
 };
 
 struct recorder {
@@ -103,13 +103,13 @@ struct recorder {
     void *owner;
 };
 
-/* About `keep` bytes at most, and of each body `body`; 0 records nothing. */
+/* Keeps about `keep` bytes at most, and shows `body` bytes of each body; 0 records nothing. */
 void recorder_begin(struct recorder *r, struct router *router, size_t keep, size_t body);
 void recorder_end(struct recorder *r);
 const struct record *recorder_find(const struct recorder *r, uint64_t id);
 /* From the newest record to the oldest: pass NULL for the newest. */
 const struct record *recorder_next(const struct recorder *r, const struct record *rec);
-/* How many bytes of a body may be shown; it is cut if these are less than the whole. */
+/* How many bytes of a body may be shown; fewer than the whole: the body is cut. */
 size_t recorder_shown(const struct recorder *r, const struct record_body *body);
 
 #endif

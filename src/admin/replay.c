@@ -105,7 +105,8 @@ refuse(struct http_exchange *x, const char *reason, uint64_t id, const char *fmt
 
 /* --- the answer --- */
 
-/* What a server answered, as one JSON value; for what ended without an answer, why. */
+/* What a server answered, as one JSON value; for a call that ended without an answer, the
+ * reason. */
 static void put_answer(struct buf *out, enum outcome_kind kind, struct span body, struct span text)
 {
     if (kind == OUTCOME_RESULT) {
@@ -120,8 +121,8 @@ static void put_answer(struct buf *out, enum outcome_kind kind, struct span body
     buf_char(out, '}');
 }
 
-/* The value in lines, secrets hidden. What is too long, or no JSON after that, is one line of text.
- */
+/* The value in several lines, secrets redacted. A value that is too long, or is no JSON after
+ * redacting, is one line of text. */
 static void put_lines(struct buf *out, const struct admin *a, struct span json)
 {
     BUF_SCOPED shown = {0}, sorted = {0};
@@ -140,7 +141,7 @@ static bool is_same(struct span before, struct span after)
     BUF_SCOPED a = {0}, b = {0};
 
     if (after.n / ESCAPED > before.n)
-        return false; /* not even if all of it were written as \u0061 */
+        return false; /* too long even if all of `before` were written as \u0061 */
     json_sorted_put(&a, before);
     json_sorted_put(&b, after);
     return span_eq(buf_view(&a), buf_view(&b));
@@ -215,7 +216,7 @@ static void on_done(struct peer *self, struct call *call, const struct outcome *
 static const struct peer_verbs verbs = {
     .event = ask_ignore_event, .ask = ask_nobody, .done = on_done};
 
-/* Nobody is to be told any more. `done` frees the replay inside. */
+/* The client has left. call_cancel calls `done`, which frees the replay. */
 static void on_gone(void *owner)
 {
     struct replay *r = owner;
@@ -224,8 +225,8 @@ static void on_gone(void *owner)
     call_cancel(LIST_FIRST(&r->peer.opened, struct call, in_consumer), FAIL_CANCELLED);
 }
 
-/* The recorded params with the server's own name of the item, and nothing of the hop that they came
- * by. */
+/* The recorded params with the server's own name of the item, without what belonged to the agent's
+ * request only (_meta, task). */
 static void put_params(struct buf *out, const struct record *rec, struct request *q)
 {
     struct json_iter it = json_iter(rec->params.whole ? rec->params.kept : SPAN("{}"));
@@ -335,7 +336,7 @@ void replay_end_all(struct admin *a)
 {
     struct replay *r;
 
-    /* Those that are left: the front door has closed before, and told their clients. */
+    /* The front has closed before this, and has told the clients of those that are left. */
     while ((r = LIST_FIRST(&a->replays, struct replay, node)))
         on_gone(r);
 }

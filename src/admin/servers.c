@@ -1,5 +1,6 @@
-/* /api/servers and /api/config: the servers as rows and one by one with all that is known, ordered
- * to start and stop, and changed in the configuration file. Called by api.c. */
+/* /api/servers and /api/config: lists the servers, shows one with all that is known, starts and
+ * stops servers, and changes them in the configuration file. Called by api.c; news.c asks for
+ * rows. */
 #include "admin/inside.h"
 #include "base/log.h"
 #include "config/check.h"
@@ -24,7 +25,7 @@ static struct provider *find(const struct admin *a, struct span name)
     return p;
 }
 
-/* --- servers of the file that serve nobody --- */
+/* --- servers of the configuration that are not in use --- */
 
 const struct config_server *servers_next_absent(const struct admin *a,
                                                 const struct config_server *after)
@@ -91,7 +92,7 @@ static void put_instances(struct buf *out, const struct admin *a, const char *al
     buf_char(out, ']');
 }
 
-/* Raw JSON of a peer or of the file, redacted; as text when hiding something left no JSON. */
+/* Raw JSON of a peer or of the file, redacted; as text when redacting left no JSON. */
 static void put_raw(struct buf *out, const char *name, struct span json)
 {
     BUF_SCOPED shown = {0};
@@ -123,7 +124,7 @@ static void put_lock(struct buf *out, const struct admin *a, const char *alias)
     buf_str(out, "]}");
 }
 
-/* What a viewer of a view is not shown of one of its servers: the log and the file. */
+/* What a viewer who has a view is not shown of a server: its log and its entry in the file. */
 static void put_inside(struct buf *out, const struct admin *a, const char *alias)
 {
     BUF_SCOPED entry = {0};
@@ -175,7 +176,7 @@ static void show_server(const struct admin *a, struct http_exchange *x, int stat
     http_respond_end(x);
 }
 
-/* --- orders --- */
+/* --- start, stop, restart --- */
 
 static void log_who(const char *alias, const char *what, const struct http_exchange *x,
                     const struct caller *caller)
@@ -243,7 +244,7 @@ static void edit(struct admin *a, struct http_exchange *x, const struct api_path
     show_server(a, x, e->act == SERVER_EDIT_ADD ? 201 : 200, span_str(e->name), &path->sight);
 }
 
-/* {"name": ..., "entry": {...}}; the name is in the path to change a server. */
+/* {"name": ..., "entry": {...}}; to change a server, the name is in the path. */
 static void put_entry(struct admin *a, struct http_exchange *x, const struct http_request *req,
                       const struct api_path *path)
 {
@@ -290,7 +291,7 @@ static void list(const struct admin *a, struct http_exchange *x, const struct si
     struct buf *out = http_respond_begin(x, 200, "application/json", SPAN_EMPTY);
 
     status_put_servers(out, a, s);
-    out->n--; /* the bracket: those that are not there follow */
+    out->n--; /* drops the bracket: servers that are not in use follow */
     for (const struct config_server *it = NULL; (it = servers_next_absent(a, it));) {
         if (!sight_shows_server(s, span_str(it->alias)))
             continue;
@@ -309,7 +310,7 @@ static void handle_verb(struct admin *a, struct http_exchange *x, const struct h
     bool login = span_is(path->verb, "login"), logout = span_is(path->verb, "logout");
 
     if (span_is(path->verb, "messages") && path->sight.narrowed)
-        admin_refuse_view(x); /* lists are in them, and what the view hides is in those */
+        admin_refuse_view(x); /* the messages contain lists, with items that the view hides */
     else if (span_is(path->verb, "messages") && p)
         messages_handle(a, x, req, p);
     else if ((login || logout) && p)

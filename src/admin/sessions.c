@@ -1,5 +1,5 @@
-/* /api/sessions: the agents that are here, and ending one; /api/pages: the web pages that offer
- * tools. Called by api.c. */
+/* /api/sessions: the agents that are connected, and ending one; /api/pages: the web pages that
+ * offer tools. Called by api.c. */
 #include "admin/inside.h"
 #include "base/log.h"
 #include "mcp/agent/roll.h"
@@ -97,7 +97,7 @@ void sessions_handle(struct admin *a, struct http_exchange *x, const struct http
             if (is_shown(&path->sight, e))
                 put_session(out, a, e);
         if (!path->sight.narrowed)
-            stateless_put(out, a); /* of which view they were is not recorded */
+            stateless_put(out, a); /* their views are not recorded */
         buf_str(out, "]\n");
         http_respond_end(x);
     }

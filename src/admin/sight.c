@@ -1,4 +1,4 @@
-/* What of servers, items and calls a caller is shown. Called by the files of admin/ that list
+/* Which servers, items and calls a caller is shown. Called by the files of admin/ that list
  * them. */
 #include "admin/sight.h"
 

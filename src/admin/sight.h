@@ -3,7 +3,8 @@
  *
  * An operator is shown everything, and so is a viewer, unless the viewer's token has a view: then
  * only the servers, tools, calls and sessions of that view. The struct is made for one request and
- * is not kept; who writes to a caller later keeps the name of the view and looks again.
+ * is not kept; code that writes to a caller later keeps the name of the view and calls
+ * sight_by_view again.
  */
 #ifndef RIALTO_ADMIN_SIGHT_H
 #define RIALTO_ADMIN_SIGHT_H

@@ -45,7 +45,7 @@ static void count(struct stateless *found, size_t *n, const struct record *rec, 
     found[i].open += !rec->ended;
 }
 
-/* Newest first. An operator's call that is made again is not a caller's. */
+/* Newest first. Calls that operators made again (replay.c) are left out. */
 static size_t find(struct stateless *found, const struct admin *a)
 {
     uint64_t now = router_timers(a->router)->now;

@@ -1,5 +1,6 @@
-/* The JSON of /status and of single servers, and times written as text. Called by admin.c and
- * api.c; metrics.c takes the sums over instances from here, calls.c and log_ring.c the times. */
+/* The JSON of /status and of single servers, and times written as text. Called by admin.c,
+ * servers.c and news.c; metrics.c takes the sums over instances from here, most other files the
+ * times. */
 #include "admin/inside.h"
 #include "config/problems.h"
 #include "hub/lock.h"
@@ -8,7 +9,7 @@
 #include <time.h>
 #include <unistd.h>
 
-enum { CLOCK_SET_MS = 1000 }; /* less is the way that two clocks are read one after the other */
+enum { CLOCK_SET_MS = 1000 }; /* less: the two clocks were read one after the other */
 
 void status_mind_clock(struct admin *a)
 {
@@ -234,7 +235,7 @@ static void put_pages(struct buf *out, const struct admin *a)
     buf_char(out, '}');
 }
 
-/* Tools that are not offered because they are not as they were approved. */
+/* Tools that are not offered because they are new or not as they were approved. */
 static void put_withheld(struct buf *out, const struct admin *a)
 {
     const struct lock *lock = bridge_lock(a->bridge);
@@ -270,7 +271,7 @@ static void put_listen(struct buf *out, const struct admin *a)
         put_text(out, "log", a->log_file);
 }
 
-/* Everything that is wrong with the configuration file, when it was not taken. */
+/* All errors in the configuration file, when it was rejected. */
 static void put_rejected(struct buf *out, const struct admin *a)
 {
     const struct problems *rejected = hub_rejected(a->hub);

@@ -56,7 +56,7 @@ static void find_path(struct story *s)
     s->place[SERVER] = s->n - 1;
 }
 
-/* "claude-code 2.1"; the owner of the token, or the way it came, of one that does not say. */
+/* "claude-code 2.1"; for an agent that gives no name, its token or the endpoint that it used. */
 static void put_agent(struct buf *out, const struct story *s)
 {
     struct span info = calls_client(s->a, s->rec);
@@ -88,7 +88,7 @@ static void put_parties(const struct story *s)
         BUF_SCOPED label = {0};
         const char *id = s->path[i];
         if (strcmp(id, "bus") == 0 && bus)
-            continue; /* both ends are on it */
+            continue; /* the agent and the server are on the same bus */
         if (i == s->place[AGENT])
             put_agent(&label, s);
         else if (i == s->place[RIALTO])
@@ -122,7 +122,7 @@ static void put_leg(const struct story *s, size_t from, size_t to, const struct 
     buf_char(out, '}');
 }
 
-/* A message passes every party on its way. */
+/* A message passes every party on its way: one leg for each hop. */
 static void put_message(const struct story *s, enum party from, enum party to,
                         const struct story_message *m)
 {
@@ -137,7 +137,8 @@ static void put_message(const struct story *s, enum party from, enum party to,
     }
 }
 
-/* The params as the server gets them: its own name of the item, and nothing of the agent's hop. */
+/* The params as the server gets them: with its own name of the item, and without the agent's
+ * _meta. */
 static void put_sent_params(struct buf *out, const struct record *rec)
 {
     struct json_iter it = json_iter(rec->params.kept);
@@ -223,7 +224,7 @@ static void put_end(const struct story *s)
     struct story_message m = {.at = rec->opened_at + rec->took, .body = rec->result};
 
     if (rec->kind == OUTCOME_FAILED && rec->why == FAIL_CANCELLED)
-        return; /* its agent has said so, and hears nothing more of it */
+        return; /* the agent cancelled the call, and gets no answer */
     if (rec->kind == OUTCOME_FAILED) {
         m.kind = "error";
         m.what = rec->error;
@@ -244,8 +245,8 @@ static void put_end(const struct story *s)
 static const struct {
     enum party from, to;
     const char *kind;
-    bool early;                 /* happens before the request is sent, if at the same moment */
-    const char *before, *alone; /* the words before the leg's own; those of one that has none */
+    bool early;                 /* comes before the request if both have the same time */
+    const char *before, *alone; /* words before the leg's text; words of a leg without a text */
 } leg_rows[] = {
     [LEG_WAITS] = {RIALTO, RIALTO, "notice", true, "waits for the server: ", NULL},
     [LEG_EVENT] = {SERVER, AGENT, "notice", false, "", NULL},
@@ -303,7 +304,7 @@ static void put_left_out(const struct story *s)
                 .at = s->rec->left_out_at, .kind = "notice", .what = buf_view(&what)});
 }
 
-/* Before this leg, or (NULL) before the end. */
+/* Was the request sent before this leg, or (NULL) before the end? */
 static bool was_sent_before(const struct record_leg *leg, uint64_t sent_at)
 {
     return !leg || leg->at > sent_at || leg->kind == LEG_SENT || !leg_rows[leg->kind].early;

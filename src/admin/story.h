@@ -1,6 +1,6 @@
 /*
- * story: recorded calls as people see them: all of one, its story, one that is made again, and
- * those in a file. Shared by the files of admin/ that show calls: calls.c, story.c, replay.c and
+ * story: recorded calls as people see them: one in full, its story, one made again, and those in a
+ * file. Shared by the files of admin/ that show calls: calls.c, story.c, replay.c and
  * record_file.c; inside.h has what the others use.
  *
  * Nouns: story_, calls_, replay_, record_file_. Files: calls, replay, record_file.
@@ -13,7 +13,7 @@
 /* --- calls.c --- */
 /* All that is known of one call, as an object. */
 void calls_put(struct buf *out, const struct admin *a, const struct record *rec);
-/* The clientInfo of the caller; empty when it has not said a name. */
+/* The clientInfo of the caller; empty when the caller gave no name. */
 struct span calls_client(const struct admin *a, const struct record *rec);
 /* The member `client`: name and version of the caller's program, as it says itself. */
 void calls_put_client(struct buf *out, const struct admin *a, const struct record *rec);

@@ -1,5 +1,5 @@
-/* /api/tasks: the tasks that servers run, and cancelling one in its owner's place. Called by api.c;
- * admin.c ends what is left. */
+/* /api/tasks: the tasks that servers run, and cancelling one on behalf of its owner. Called by
+ * api.c; admin.c ends what is left. */
 #include "admin/inside.h"
 #include "base/log.h"
 #include "base/mem.h"
@@ -65,7 +65,7 @@ static void on_done(struct peer *self, struct call *call, const struct outcome *
 static const struct peer_verbs verbs = {
     .event = ask_ignore_event, .ask = ask_nobody, .done = on_done};
 
-/* The task is cancelled all the same. */
+/* The operator has left. The task is cancelled all the same. */
 static void on_gone(void *owner)
 {
     struct task_cancel *c = owner;
@@ -73,8 +73,8 @@ static void on_gone(void *owner)
     c->x = NULL;
 }
 
-/* As the owner would do in the initialize era: a task that has ended is told from one that was
- * cancelled just now. */
+/* Sends what the owner would send in the initialize era, where the answer distinguishes a task that
+ * had ended already from one that is cancelled now. */
 static void cancel(struct admin *a, struct http_exchange *x, const struct api_path *path,
                    const struct task *t)
 {
@@ -113,7 +113,7 @@ void task_rows_end(struct admin *a)
     struct task_cancel *c;
 
     while ((c = LIST_FIRST(&a->task_cancels, struct task_cancel, node))) {
-        c->x = NULL; /* the front door has closed before */
+        c->x = NULL; /* the front has closed before this */
         call_cancel_all(&c->peer);
     }
 }

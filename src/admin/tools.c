@@ -1,5 +1,5 @@
-/* GET /api/tools: all items of all servers, found by words, with what they cost and why some are
- * hidden; and one of them whole. Called by api.c. */
+/* GET /api/tools: all items of all servers, searched by words, with what they cost and why some are
+ * hidden; or one item in full. Called by api.c. */
 #include "admin/inside.h"
 #include "base/log.h"
 #include "base/mem.h"
@@ -20,12 +20,12 @@ static const char *const kind_words[ITEM_KINDS] = {"tool", "resource", "template
 struct tools_item {
     enum item_kind kind;
     const char *server;
-    struct span name;        /* public; of a hidden item its own */
+    struct span name;        /* the public name; of a hidden item its own name */
     const struct item *item; /* NULL: of a tool that the lock holds back only the name is known */
     struct span raw;         /* as agents get it, or would get it */
     const char *by;          /* what hides the item; NULL: it is listed */
-    struct span rule;        /* which of its words */
-    const struct config_strings *allow; /* all of these, none of which fits */
+    struct span rule;        /* the pattern that hides it, or what the lock found */
+    const struct config_strings *allow; /* the patterns, none of which matches */
     const char *view;                   /* the name of the view that hides the item */
 };
 
@@ -34,7 +34,7 @@ struct tools_query {
     enum item_kind kind;
     uint64_t limit, offset;
     struct buf words, server;
-    char *view; /* what this view hides is hidden; NULL: of no interest */
+    char *view; /* what this view hides is hidden; NULL: no view was asked for */
 };
 
 struct tools_found {
@@ -115,7 +115,7 @@ static void collect_listed(struct tools_found *f, const struct admin *a, const s
     }
 }
 
-/* Is the item one of those that the view of all servers lists? */
+/* Does the view of the item's server list the item? */
 static bool is_listed(struct view *own, enum item_kind kind, const struct item *item)
 {
     const struct target *t = own ? view_find(own, kind, item->name) : NULL;
@@ -258,7 +258,7 @@ static void put_list(struct buf *out, const struct tools_found *f, const struct 
     buf_str(out, "]}\n");
 }
 
-/* JSON of servers, redacted. Hiding a secret may leave no JSON. */
+/* JSON of servers, redacted. It is refused when redacting left no JSON. */
 static void respond(struct http_exchange *x, struct span json)
 {
     BUF_SCOPED shown = {0};
@@ -325,7 +325,7 @@ static void collect(struct tools_found *f, const struct admin *a, const struct s
         keep_hits(f, buf_view(&q->words));
 }
 
-/* A name of a path, which is escaped as the value of a form is. */
+/* Unescapes a name in the path, which is written like a value of a form. */
 static struct span unescape(struct span name, struct buf *scratch)
 {
     BUF_SCOPED form = {0};

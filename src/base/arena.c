@@ -1,6 +1,6 @@
 /* Blocks of memory that small allocations are cut from, and that are freed all at once. Called by
- * config/, the catalogs, views and search of core/, and parts of hub/, browser/, mcp/server/ and
- * rockbot/. */
+ * config/, the catalogs, views and search of core/, and parts of hub/, browser/, cmd/, mcp/server/,
+ * rockbot/ and wire/. */
 #include "base/arena.h"
 
 #include "base/mem.h"

@@ -1,6 +1,6 @@
 /* Base64 written and read strictly. Called by base/log_secrets.c, wire/ws.c, config/credentials.c,
- * bus/message.c, bus/nats_login.c, mcp/header_value.c, mcp/agent/seal.c and rockbot/attachments.c,
- * and for OAuth. */
+ * cmd/payload.c, and parts of bus/, mcp/ and rockbot/; for JWTs, OAuth and passwords by wire/jwt.c
+ * and parts of io/ and hub/. */
 #include "base/base64.h"
 
 struct alphabet {

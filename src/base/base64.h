@@ -1,6 +1,6 @@
 /*
- * base64: bytes as text (RFC 4648): with the standard alphabet and padding, or with that for URLs
- * and without padding (base64url, as JWTs and OAuth have it).
+ * base64: bytes as text (RFC 4648): with the standard alphabet and padding, or with the alphabet
+ * for URLs and without padding (base64url, which JWTs and OAuth use).
  */
 #ifndef RIALTO_BASE_BASE64_H
 #define RIALTO_BASE_BASE64_H

@@ -41,7 +41,7 @@ static inline void mix(uint64_t *a, uint64_t *b, uint64_t *c, uint64_t *d, uint6
     *b = turn(*b ^ *c, 63);
 }
 
-/* `n` bytes of the text up to the end of this block. */
+/* `n` is the number of bytes of the text up to the end of this block. */
 static void add_block(uint64_t state[8], const unsigned char *block, uint64_t n, bool last)
 {
     uint64_t w[16], v[16];

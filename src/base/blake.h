@@ -1,8 +1,8 @@
 /*
  * blake: the digest BLAKE2b (RFC 7693), for the chain of the audit trail.
  *
- * On 64-bit machines it takes a third of the instructions of SHA-256, which every recorded call has
- * to pay (docs/decisions/017-audit.md). b2sum prints the same digest.
+ * On 64-bit machines it takes a third of the instructions of SHA-256, and every recorded call needs
+ * a digest (docs/decisions/017-audit.md). b2sum prints the same digest.
  */
 #ifndef RIALTO_BASE_BLAKE_H
 #define RIALTO_BASE_BLAKE_H

@@ -78,7 +78,8 @@ static int link_anew(const char *path, const char *old)
     return link(path, old) ? -errno : 0;
 }
 
-/* The file's name is on the disk when this returns, too, and so survives a crash of the machine. */
+/* Writes the folder to the disk, so that the new name of the file survives a crash of the
+ * machine. */
 static int sync_folder(const char *path)
 {
     BUF_SCOPED folder = {0};
@@ -93,7 +94,8 @@ static int sync_folder(const char *path)
     return code;
 }
 
-/* `before` and `old` are NULL when nothing is kept; `synced`: on the disk before the rename. */
+/* `before`: whose mode and owner the new file gets, or NULL; `old`: the name that the old file
+ * gets, or NULL; `synced`: the new file is on the disk before the rename. */
 static int replace(const char *path, struct span text, const struct stat *before, const char *old,
                    bool synced)
 {

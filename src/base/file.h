@@ -11,8 +11,8 @@
 #include "base/buf.h"
 #include "base/err.h"
 
-/* Appends to `out`; ERR_SIZE when the file has more than `max` bytes, of which the first are read.
- */
+/* Appends to `out`; ERR_SIZE when the file has more than `max` bytes: the first `max` are
+ * appended. */
 int file_read(struct buf *out, const char *path, size_t max);
 int file_read_fd(struct buf *out, int fd, size_t max);
 
@@ -28,7 +28,8 @@ int file_replace_synced(const char *path, struct span text) MUST_CHECK;
 
 /*
  * Replaces a file that exists and keeps its mode and, if that is possible, its owner; the old file
- * gets the name `old`, unless that is NULL. The new file is on the disk before it gets the name.
+ * gets the name `old`, unless `old` is NULL. The new file is on the disk before it gets the name
+ * `path`.
  */
 int file_replace_keeping(const char *path, struct span text, const char *old) MUST_CHECK;
 

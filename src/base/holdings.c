@@ -62,7 +62,7 @@ bool holdings_relieve(struct holdings *all, size_t more)
     char why[160];
 
     if (all->relieving)
-        return false; /* called by a `let_go`, for a last message: the loop below goes on */
+        return false; /* called inside a `let_go`, for a last message: the outer call goes on */
     all->relieving = true;
     while (all->bytes + more > all->limit && more <= all->limit && (worst = worst_of(all))) {
         snprintf(why, sizeof why,

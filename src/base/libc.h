@@ -1,5 +1,5 @@
 /*
- * libc: what new versions of glibc have, and musl and older ones have not.
+ * libc: what new versions of glibc have, but musl and older versions of glibc do not have.
  *
  * System calls without a wrapper, under the names and with the arguments that glibc gives them: for
  * static programs (docs/decisions/020-portable.md) and older systems.
@@ -15,7 +15,7 @@
 #include <unistd.h>
 
 #ifndef SYS_quotactl_fd
-#define SYS_quotactl_fd 443 /* on all machines */
+#define SYS_quotactl_fd 443 /* the same on all machines */
 #endif
 
 #if __has_include(<sys/pidfd.h>)

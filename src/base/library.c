@@ -1,6 +1,7 @@
 /* The table of the libraries that are loaded when they are needed, the jumps to their functions,
- * and loading. Called where a library is first used: by io/http_engine.c, io/http_url.c,
- * io/reach.c, io/tls.c, config/yaml.c and bus/nats_login.c; and by cmd/version.c. */
+ * and loading. Called where a library is first used: in io/ by crypt.c, http_engine.c, http_url.c,
+ * jws.c, reach.c, scrypt.c and tls.c, by config/yaml.c and bus/nats_login.c; and by
+ * cmd/version.c. */
 #include "base/library.h"
 
 #include "base/mem.h"

@@ -1,6 +1,6 @@
 /*
- * The libraries that are loaded when they are needed, and each function of theirs that we call. The
- * linker asks for the row that is missing ("undefined reference"). Included only by library.h and
+ * The libraries that are loaded when they are needed, and each function of theirs that we call. If
+ * a row is missing, the linker reports an "undefined reference". Included only by library.h and
  * library.c, several times, each time with another meaning of a row.
  *
  * LIBRARY: the name in enum library, the file, Debian's package, the purpose.

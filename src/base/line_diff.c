@@ -3,7 +3,7 @@
 
 #include "base/mem.h"
 
-/* Lines shown around a difference, and the largest table of lengths of common runs. */
+/* Lines shown around a difference, and the largest table that put_middle may use. */
 enum { AROUND = 3, TABLE_MAX = 1 << 20 };
 
 struct text_lines {
@@ -36,7 +36,8 @@ static void put_lines(struct buf *out, char sign, const struct span *line, size_
     }
 }
 
-/* `run[i * (m + 1) + k]`: how many lines the ends of both texts from i and from k on share. */
+/* `run[i * (m + 1) + k]`: the length of the longest common subsequence of the lines of `a` from i
+ * on and of `b` from k on. */
 static void put_middle(struct buf *out, const struct span *a, size_t n, const struct span *b,
                        size_t m)
 {

@@ -1,9 +1,10 @@
 /*
  * line_diff: what differs between two texts, line by line.
  *
- * The lines that both texts begin and end with are left out but for a few next to the difference.
- * Between them the longest common run of lines is kept; texts that are too long for that are shown
- * as one that goes and one that comes, so that the work is bounded.
+ * The lines that both texts begin and end with are left out, except for a few next to the
+ * difference. In the middle, the longest common subsequence of lines is kept. If the middle is too
+ * long for that, all its old lines are shown as removed and all its new lines as added, so that the
+ * work is bounded.
  */
 #ifndef RIALTO_BASE_LINE_DIFF_H
 #define RIALTO_BASE_LINE_DIFF_H

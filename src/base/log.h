@@ -20,7 +20,7 @@ void log_set_level(enum log_level level);
 /* The words are error, warn, info and debug; false for any other. */
 bool log_level_parse(const char *word, enum log_level *level);
 void log_set_json(bool json);
-/* Nothing is written to stderr; the listener is told all the same. */
+/* Nothing is written to stderr; the listener still gets every line. */
 void log_set_muted(bool muted);
 bool log_enabled(enum log_level level);
 
@@ -64,8 +64,8 @@ const char *log_level_name(enum log_level level);
  * hidden: the log would become unreadable.
  */
 void log_add_secret(struct span secret);
-/* The secret is of no use any more, like a token that was replaced: the list must not grow for
- * ever. */
+/* The secret is not valid any more, like a token that was replaced. It is removed because the list
+ * must not grow for ever. */
 void log_drop_secret(struct span secret);
 void log_forget_secrets(void);
 /* How many patterns are searched for in each line: several for each secret. */
@@ -73,7 +73,8 @@ size_t log_secret_count(void);
 /* Does a variable, header, option or parameter of this name have a secret as its value? */
 bool log_names_secret(struct span name);
 /* Append `text` to `out` with secrets, bearer tokens, passwords and tokens in URLs replaced by
- * "***". A secret that is cut off by the end of the text is hidden from eight bytes on. */
+ * "***". A secret that the end of the text cuts off is hidden if at least eight bytes of it are
+ * there. */
 void log_redact(struct buf *out, struct span text);
 
 #endif

@@ -9,8 +9,8 @@
 
 enum {
     SECRET_MIN = 4,
-    LINE_MIN = 8,    /* bytes of a line that is a secret by itself */
-    CUT_MIN = 8,     /* bytes of a secret that the end of the text cuts off */
+    LINE_MIN = 8,    /* bytes of the shortest line of a secret that is hidden by itself */
+    CUT_MIN = 8,     /* bytes of the shortest beginning of a secret that is hidden at the end */
     ESCAPE_MAX = 12, /* bytes of an escaped character: \ud83d\ude00 */
     PORT_DIGITS = 5, /* a number of so few digits is a port or a count */
     SIGNS_MAX = 16,  /* bytes of the sign of one escape, escaped several times */
@@ -43,7 +43,7 @@ bool log_names_secret(struct span name)
                                         "*session*", "*bearer*",
                                         "*private*", "*connection*string*",
                                         "sig",       "*signature*"};
-    /* The place of a secret is not a secret. */
+    /* A variable with the path of a secret does not contain the secret. */
     static const char *const places[] = {"*file", "*path", "*dir"};
 
     for (size_t i = 0; i < COUNT_OF(places); i++)
@@ -120,7 +120,8 @@ static void each_base64(struct span secret, size_t before, form_fn *fn)
     buf_fini(&text);
 }
 
-/* Base64 is broken into lines of 64 or 76 digits, and each may stand on a line of the log. */
+/* Base64 is broken into lines of 64 or 76 digits, and each of these may be in another line of the
+ * log. */
 static void each_wrapped_base64(struct span secret, form_fn *fn)
 {
     static const size_t widths[] = {48, 57};
@@ -146,7 +147,7 @@ static void each_line(struct span secret, form_fn *fn)
     }
 }
 
-/* All texts by which the secret can be known. */
+/* Calls `fn` with each text that shows the secret or a part of it. */
 static void each_form(struct span secret, form_fn *fn)
 {
     fn(secret, false);
@@ -156,7 +157,8 @@ static void each_form(struct span secret, form_fn *fn)
     each_wrapped_base64(secret, fn);
 }
 
-/* Every reload adds the same secrets again: the list must not grow by that. */
+/* Every reload adds the same secrets again: known ones are skipped, so that the list does not
+ * grow. */
 void log_add_secret(struct span secret)
 {
     if (secret.n < SECRET_MIN || is_common(secret) || map_get(&secrets.known, secret))
@@ -189,7 +191,7 @@ void log_forget_secrets(void)
     memset(&secrets, 0, sizeof secrets);
 }
 
-/* --- disguises --- */
+/* --- escaped forms --- */
 
 /* Reads up to `max` digits of `base`; returns how many there were. */
 static size_t read_digits(struct span text, size_t max, uint32_t base, uint32_t *value)
@@ -213,7 +215,7 @@ struct shown {
     bool is_byte; /* `code` is one byte of a character that may have several */
 };
 
-/* Behind "\u": XXXX, {X...}, or the two halves of a pair. */
+/* What follows "\u": XXXX, {X...}, or a surrogate pair. */
 static struct shown read_unicode(struct span text)
 {
     uint32_t code, low;
@@ -320,7 +322,7 @@ static size_t sign_length(struct span text, const struct escape *e)
     return n;
 }
 
-/* Takes the character off text and secret, if the secret goes on with it. */
+/* Removes the character from the front of text and secret, if the secret begins with it. */
 static bool take_shown(struct span *text, struct span *secret, const struct shown *c)
 {
     char bytes[4];
@@ -338,9 +340,8 @@ static bool take_shown(struct span *text, struct span *secret, const struct show
     return true;
 }
 
-/* Takes an escape off the text, which begins with the sign of one, and its character off the
- * secret.
- */
+/* Removes an escape from the front of the text, which begins with the sign of an escape, and its
+ * character from the front of the secret. */
 static bool take_escaped(struct span *text, struct span *secret, const struct escape *e)
 {
     size_t n = sign_length(*text, e), own = sign_length(*secret, e);
@@ -378,13 +379,14 @@ static size_t quoted_quote(struct span text, struct span secret)
     return 1;
 }
 
-/* The URL-safe alphabet has - and _ in the place of + and /. */
+/* The URL-safe alphabet has - and _ instead of + and /. */
 static char standard_digit(char c)
 {
     return c == '-' ? '+' : c == '_' ? '/' : c;
 }
 
-/* Takes the next byte or character of the secret off the text, in any of its forms. */
+/* Removes the next byte or character of the secret from the front of both, in whatever form the
+ * text has it. */
 static bool take(struct span *text, struct span *secret, bool base64)
 {
     char c = text->p[0], wanted = secret->p[0];
@@ -403,7 +405,7 @@ static bool take(struct span *text, struct span *secret, bool base64)
 
 /* --- finding --- */
 
-/* Length of the digit that the secret shares with the bytes behind it, and of the padding. */
+/* Length of the digit that also has bits of the byte after the secret, and of the padding. */
 static size_t base64_rest(struct span text)
 {
     static const char digits[BASE64_ALPHABET + 1] =
@@ -492,7 +494,7 @@ static size_t url_password(struct span rest, size_t *keep)
         if (rest.p[i] == ':' && !colon)
             colon = i;
         if (rest.p[i] == '@')
-            at = i; /* the last one counts: a password may have its own */
+            at = i; /* the last @ counts: a password may contain one */
     }
     *keep = colon + 1;
     return colon && at > colon ? at - colon - 1 : 0;

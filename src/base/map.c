@@ -136,7 +136,8 @@ void *map_del(struct map *m, struct span key)
         return NULL;
     mem_free(m->slots[hole].key);
     m->n--;
-    /* Close the gap: move back every following entry that a lookup could not reach over a hole. */
+    /* Close the gap: lookups stop at a free slot, so every following entry that they could not
+     * reach any more moves back. */
     for (size_t i = (hole + 1) & mask; m->slots[i].key; i = (i + 1) & mask) {
         size_t home = m->slots[i].hash & mask;
         if (((i - home) & mask) >= ((i - hole) & mask)) {

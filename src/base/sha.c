@@ -1,6 +1,6 @@
 /* SHA-1, SHA-256 and HMAC over texts that are in memory as a whole. Called by wire/ws.c,
- * hub/gate.c, hub/memory.c, hub/bus_host.c, rockbot/fingerprint.c, mcp/agent/seal.c and
- * cmd/demo_server.c. */
+ * admin/control.c, io/crypt.c, io/scrypt.c, rockbot/fingerprint.c, and parts of hub/, mcp/ and
+ * cmd/. */
 #include "base/sha.h"
 
 #include "base/buf.h"

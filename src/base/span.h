@@ -3,8 +3,8 @@
  *
  * A span points into memory that somebody else owns and is valid only as long as that owner says,
  * which is the end of the current callback unless a header states otherwise. Spans are passed by
- * value and are never NUL-terminated; print them with SPAN_FMT and SPAN_ARG, which takes no
- * expression that changes something: it is evaluated twice.
+ * value and are never NUL-terminated; print them with SPAN_FMT and SPAN_ARG. SPAN_ARG evaluates its
+ * argument twice, so the argument must not have side effects.
  */
 #ifndef RIALTO_BASE_SPAN_H
 #define RIALTO_BASE_SPAN_H
@@ -51,7 +51,7 @@ static inline bool span_starts(struct span a, struct span prefix)
 /* The bytes of `a` from `from` on; empty when `from` is past the end. */
 static inline struct span span_from(struct span a, size_t from)
 {
-    /* Nothing is added to a pointer that may be NULL. */
+    /* An empty span may have a NULL pointer, to which nothing may be added. */
     if (!a.n)
         return a;
     return from >= a.n ? (struct span){a.p + a.n, 0} : (struct span){a.p + from, a.n - from};
@@ -71,7 +71,7 @@ static inline size_t span_find(struct span a, char c)
     return hit ? (size_t)(hit - a.p) : a.n;
 }
 
-/* ASCII case is ignored, as HTTP header names and host names want it. */
+/* ASCII case is ignored, as HTTP header names and host names require. */
 bool span_same_nocase(const char *a, const char *b, size_t n);
 static inline bool span_eq_nocase(struct span a, struct span b)
 {
@@ -80,7 +80,7 @@ static inline bool span_eq_nocase(struct span a, struct span b)
 /* For secrets, which must not be guessed byte by byte: the time depends on the length of `given`,
  * not on which bytes are right. */
 bool span_eq_secret(struct span given, struct span secret);
-/* Does `part` stand anywhere in `a`? */
+/* Does `a` contain `part`? ASCII case is ignored. */
 bool span_has_nocase(struct span a, struct span part);
 
 /* The text without blanks and tabs at both ends. */

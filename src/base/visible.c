@@ -1,5 +1,5 @@
 /* The table of invisible characters, and escaping them in texts of peers that people read. Called
- * by base/log.c, admin/api.c, browser/page.c, cmd/cmd.c, hub/hub.c and mcp/. */
+ * by base/log.c, admin/approvals.c, browser/page.c, and parts of cmd/, hub/ and mcp/. */
 #include "base/visible.h"
 
 #include "base/mem.h"
@@ -7,7 +7,7 @@
 
 /*
  * Controls, formats and fillers, in order. U+FE0F alone is left out of the variation selectors: it
- * follows many an emoji, and a single one hides nothing.
+ * follows many emoji, and a single one hides nothing.
  */
 static const struct {
     uint32_t first, last;

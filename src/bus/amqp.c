@@ -45,7 +45,8 @@ static void drop_connection(struct amqp_connection *e, const char *reason)
         stream_connect_cancel(e->connecting);
     e->connecting = NULL;
     if (e->stream) {
-        /* Who leaves has waited already, and the loop may end before the stream does. */
+        /* On closing we have waited for the broker already, and the loop may end before the stream
+         * does. */
         stream_abandon(e->stream, reason, e->ended ? 0 : GOODBYE_MS);
         e->stream = NULL;
     }
@@ -133,7 +134,7 @@ static bool is_holding(const struct amqp_connection *e)
     return e->blocked || e->starting;
 }
 
-/* What has expired meanwhile is not sent: its publisher was told so. */
+/* Messages that have expired in the meantime are not sent: their publishers were told. */
 static void send_held(struct amqp_connection *e)
 {
     if (!is_holding(e) && e->stream)
@@ -175,7 +176,7 @@ static uint64_t confirms_pop(struct amqp_confirms *c)
 static void on_confirm(struct amqp_connection *e, const struct amqp_method *m)
 {
     struct amqp_confirms *c = &e->confirms;
-    /* A nack is the broker's way to say that a queue did not take it. */
+    /* The broker sends a nack when a queue did not take the message. */
     enum bus_sent how = m->id == AMQP_ACK ? BUS_SENT : BUS_FULL;
 
     if (m->tag < c->first || m->tag - c->first >= c->n)
@@ -203,7 +204,8 @@ static void on_beat(struct timer *t)
 {
     struct amqp_connection *e = CONTAINER_OF(t, struct amqp_connection, beat);
 
-    /* Counted, not measured: after a standstill of our own the broker's beats are waiting. */
+    /* Beats are counted, time is not measured: if this process was stopped for a while, the
+     * broker's beats are waiting to be read. */
     if (++e->silent_beats > SILENT_BEATS) {
         amqp_lose(e, "nothing was heard for %u s", (unsigned)(SILENT_BEATS * e->beat_ms / 1000));
         return;
@@ -264,7 +266,7 @@ static void on_ready(struct amqp_connection *e)
     engine_up(e->bus);
 }
 
-/* Why the broker ends the connection, with what to do about it where we know. */
+/* Reports why the broker ends the connection, with a hint where we know the cause. */
 static void on_close(struct amqp_connection *e, const struct amqp_method *m)
 {
     static const struct {
@@ -339,9 +341,9 @@ static void on_connection_method(struct amqp_connection *e, const struct amqp_me
 }
 
 /*
- * How large a message may be the broker tells only in its complaint about one: "... message size
- * 5011 is larger than configured max size 5000". What is not learned here ends every connection on
- * which the same message is sent again.
+ * The broker names its size limit only when it refuses a message: "... message size 5011 is larger
+ * than configured max size 5000". If we did not learn the limit here, every connection would end
+ * again when the same message is resent.
  */
 static void learn_limit(struct amqp_connection *e, const struct amqp_method *m)
 {
@@ -379,7 +381,7 @@ static void on_frame(void *owner, const struct amqp_frame *f)
     if (f->kind == AMQP_BEAT)
         return;
     if (f->channel > PUBLISHING) {
-        /* A channel that we do not know any more has been closed by both sides. */
+        /* Frames of an unknown channel are ignored: both sides have closed that channel. */
         if (f->channel < e->n_channels && e->channels[f->channel])
             amqp_channel_frame(e->channels[f->channel], f);
     } else if (f->kind != AMQP_METHOD || amqp_read_method(f->payload, &m)) {
@@ -505,7 +507,7 @@ static void close_engine(void *engine)
     timer_set(loop_timers(e->loop), &e->deadline, GOODBYE_MS);
     for (size_t i = 0; i < e->n_channels; i++)
         if (e->channels[i])
-            return; /* bus.c has unsubscribed them all: the last to go calls amqp_channels_gone */
+            return; /* bus.c unsubscribed all: the last channel to close calls amqp_channels_gone */
     amqp_channels_gone(e);
 }
 
@@ -560,7 +562,8 @@ static void publish(void *engine, uint64_t number, struct span topic, const stru
     struct amqp_connection *e = engine;
     if (e->state != AMQP_UP)
         return; /* the connection is lost, which bus.c learns at the end of this turn */
-    /* The outbox is bounded, but the numbers of messages that have expired there are still here. */
+    /* `held` needs a limit of its own: it keeps the numbers of messages that expired in the
+     * outbox. */
     if (is_holding(e) && e->held.n < max_outbox(e)) {
         buf_bytes(&e->held, &number, sizeof number);
         return;

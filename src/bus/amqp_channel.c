@@ -8,7 +8,7 @@
 #include "base/mem.h"
 
 enum {
-    RETRY_FIRST = 2000, /* ms: as RockBot does it */
+    RETRY_FIRST = 2000, /* ms, as in RockBot */
     RETRY_MAX = 30000,
     PRECONDITION_FAILED = 406,
     KEEP = 64 * 1024, /* larger buffers are freed after each message */
@@ -29,7 +29,7 @@ enum step {
     STEP_PREFETCH,
     STEP_CONSUME,
     STEP_LIVE,
-    STEP_DROP_MAIN, /* an ephemeral subscription takes its queues with it */
+    STEP_DROP_MAIN, /* deletes the queues of an ephemeral subscription */
     STEP_DROP_DEAD,
     STEP_CLOSE,
     STEP_WAIT, /* there is no channel; the timer makes a new one */
@@ -54,7 +54,8 @@ struct amqp_channel {
     struct timer again;
     struct backoff backoff;
 
-    /* Tags begin at 1 in every new channel: ours go on, and an old one settles nothing. */
+    /* RabbitMQ's tags start at 1 in every new channel. Ours (base + tag) go on counting, so a tag
+     * of an old channel settles nothing. */
     uint64_t base, last;
     struct idmap unsettled;
 
@@ -63,7 +64,7 @@ struct amqp_channel {
     uint64_t tag, left;
     bool redelivered;
     struct buf key, properties, body;
-    uint64_t warned; /* when the log was last told of a dead letter */
+    uint64_t warned; /* when a dead letter was last logged */
 };
 
 static struct buf *out_of(struct amqp_channel *ch)
@@ -99,8 +100,8 @@ static bool send_clear_dead(struct amqp_channel *ch)
     return true;
 }
 
-/* What RockBot gives its queues: dead letters are kept for three days, an ephemeral queue goes a
- * day after its last consumer and keeps messages for an hour. */
+/* The queue arguments that RockBot uses: dead letters are kept for three days; an ephemeral queue
+ * is deleted a day after its last consumer left and keeps messages for an hour. */
 enum { HOUR_MS = 3600000 };
 static const struct amqp_argument ephemeral_argument = {
     .key = "x-expires", .text = SPAN_EMPTY, .number = 24 * HOUR_MS};
@@ -193,9 +194,9 @@ static bool send_close(struct amqp_channel *ch)
 }
 
 static const struct {
-    bool (*send)(struct amqp_channel *ch); /* false: not needed. NULL: nothing is sent */
+    bool (*send)(struct amqp_channel *ch); /* false: not needed. NULL: sends nothing */
     enum amqp_method_id answer;
-    const char *what; /* for people */
+    const char *what; /* for the log */
 } steps[] = {
     [STEP_OPEN] = {send_open, AMQP_CHANNEL_OPEN_OK, "opening a channel"},
     [STEP_EXCHANGE] = {send_exchange, AMQP_EXCHANGE_DECLARE_OK, "declaring the exchange"},
@@ -216,7 +217,7 @@ static const struct {
     [STEP_WAIT] = {NULL, AMQP_OTHER, "waiting"},
 };
 
-/* The subscription stands or has failed: publishes that waited for it go out. */
+/* The subscription is ready or has failed: publishes that waited for it are sent. */
 static void settled(struct amqp_channel *ch)
 {
     if (ch->starting) {
@@ -287,7 +288,7 @@ static void on_again(struct timer *t)
     go_to(CONTAINER_OF(t, struct amqp_channel, again), STEP_OPEN);
 }
 
-/* The channel is closed on both sides and its subscription is not: make another one, later. */
+/* The channel is closed on both sides but its subscription is not: opens a new channel later. */
 static void retry_later(struct amqp_channel *ch)
 {
     uint64_t wait = backoff_next(&ch->backoff, id_random_u64());
@@ -302,9 +303,10 @@ static void retry_later(struct amqp_channel *ch)
 /* --- when the broker ends the channel --- */
 
 /*
- * A queue of that name has other arguments: that of an older RockBot, or of other settings. An
- * empty dead-letter queue is made again, one with letters in it stays as it is; the main queue is
- * made again in any case, because it must dead-letter. True when that is what happened.
+ * A queue of this name exists with other arguments: an older RockBot or other settings made it. An
+ * empty dead-letter queue is deleted and declared again, one with letters in it stays as it is. The
+ * main queue is deleted and declared again in any case, because it must dead-letter. Returns true
+ * when this was the reason: the steps start again.
  */
 static bool other_arguments(struct amqp_channel *ch, unsigned code)
 {
@@ -333,8 +335,8 @@ static void on_channel_close(struct amqp_channel *ch, const struct amqp_method *
     amqp_put_channel_close_ok(out_of(ch), ch->number);
     amqp_wrote(ch->engine);
     if (!ch->sub) {
-        /* Others still use the ephemeral queue. If our own close is on its way, the broker's answer
-         * to that still comes. */
+        /* The queue was not deleted because others still use it. If we have sent our own close, the
+         * broker still answers it. */
         if (ch->step != STEP_CLOSE)
             channel_gone(ch);
     } else if (other_arguments(ch, m->code)) {

@@ -13,7 +13,7 @@ enum { HEARTBEAT = 30 };
 
 /* --- addresses --- */
 
-/* A part of a URL with its %XX undone; NULL when it is broken or too long. The caller owns it. */
+/* Percent-decodes a part of a URL; NULL when it is malformed or too long. The caller owns it. */
 static char *unescape(struct span part)
 {
     struct buf out = {0};
@@ -65,7 +65,7 @@ static int parse_host(struct amqp_address *a, struct span where)
     return fine ? 0 : ERR_CONFIG;
 }
 
-/* The part of `s` before the first `c`, which is dropped from it with the `c`. */
+/* Returns the part of `s` before the first `c`, and removes that part and the `c` from `s`. */
 static struct span take_until(struct span *s, char c)
 {
     struct span part = span_cut(*s, 0, span_find(*s, c));
@@ -101,7 +101,7 @@ int amqp_address_parse(struct amqp_address *a, const char *url, struct err *err)
     struct span place = take_until(&rest, '?');
     struct span authority = take_until(&place, '/');
     struct span login = SPAN_EMPTY;
-    for (size_t i = authority.n; i-- > 0;) /* the last '@': nobody escapes those in passwords */
+    for (size_t i = authority.n; i-- > 0;) /* the last '@': people do not escape '@' in passwords */
         if (authority.p[i] == '@') {
             login = span_cut(authority, 0, i);
             authority = span_from(authority, i + 1);
@@ -111,7 +111,7 @@ int amqp_address_parse(struct amqp_address *a, const char *url, struct err *err)
     a->user = unescape_or(user, "guest");
     a->password = user.n ? unescape(login) : mem_str("guest");
     a->vhost = unescape_or(place, "/");
-    if (a->password && strcmp(a->password, "guest") != 0) /* that one is no secret, but a name */
+    if (a->password && strcmp(a->password, "guest") != 0) /* RabbitMQ's default, no secret */
         log_add_secret(span_str(a->password));
     int code = parse_host(a, authority);
     if (!code)
@@ -140,8 +140,8 @@ void amqp_address_fini(struct amqp_address *a)
 /* --- messages --- */
 
 /*
- * RockBot puts "rb-" in front of every header's key, and its own keys begin with that already: on
- * the wire they are doubled. Those who write them once are understood for these keys.
+ * RockBot puts "rb-" in front of every header's key, and its own keys begin with "rb-" already: on
+ * the wire they have the prefix twice. For these keys we also accept the prefix written once.
  */
 static const char *const well_known[] = {
     "rb-content-trust", "rb-tool-provider", "rb-timeout-ms",
@@ -161,7 +161,7 @@ int amqp_write_message(struct buf *out, uint16_t channel, size_t frame_max, stru
     size_t total = 0;
     for (size_t i = 0; i < m->n_headers; i++)
         total += 3 + m->headers[i].key.n;
-    (void)buf_room(&keys, total + 1); /* so that the spans into it stay */
+    (void)buf_room(&keys, total + 1); /* so that the spans into `keys` stay valid */
     for (size_t i = 0; i < m->n_headers; i++) {
         size_t at = keys.n;
         buf_str(&keys, "rb-");

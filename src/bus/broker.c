@@ -1,5 +1,6 @@
 /* The embedded bus: queues of groups, subscriptions, deliveries, retries and limits. Called by
- * embedded.c for the process that hosts the bus, and by line_conn.c for each connected process. */
+ * embedded.c for the process that hosts the bus, by line_conn.c for each connected process, and by
+ * buses.c and live.c of admin/ for operators. */
 #include "bus/broker.h"
 
 #include "base/list.h"
@@ -31,7 +32,7 @@ struct group { /* subscribers that share messages: a queue for each of their pat
     char *name;
     size_t n_queues;
     uint64_t publication; /* the number of the last message that the group got */
-    size_t found;         /* the index of the group's queue in `found` of the broker for that */
+    size_t found;         /* index in broker->found of the group's queue for that message */
 };
 
 struct queue {
@@ -45,16 +46,16 @@ struct queue {
     struct list delayed; /* items, until their timer brings them back */
     size_t n, bytes;     /* of all items: waiting, delayed and unsettled */
     bool durable, lossy;
-    bool pumping, gone; /* freed when the pump is through */
+    bool pumping, gone; /* gone: freed when pumping ends */
     struct timer expiry;
     struct deferred pump;
 };
 
-struct queue_item { /* a parcel in a queue: on its lists or on those of a subscription */
+struct queue_item { /* a parcel in a queue: on a list of the queue or of a subscription */
     struct list node;
     struct parcel *parcel;
     struct queue *queue;
-    struct broker_sub *sub; /* that has it, while it is unsettled */
+    struct broker_sub *sub; /* has the item while it is unsettled; else NULL */
     uint64_t tag;
     unsigned retries;
     bool redelivered;
@@ -66,7 +67,7 @@ struct broker_sub {
     struct queue *queue;
     struct broker_member *member;
     unsigned prefetch, n_unsettled;
-    struct list unsettled; /* items, as delivered */
+    struct list unsettled; /* items, in the order of delivery */
     void *data;
 };
 
@@ -88,7 +89,7 @@ struct broker {
     uint64_t publication, last_tag;
     size_t n_members, n_subs;
     size_t bytes;    /* of all parcels and items */
-    uint64_t warned; /* when the log was last told of a dead letter */
+    uint64_t warned; /* when a dead letter was last logged */
     struct dead_letters dead;
     struct retained retained;
     void (*changed)(void *arg); /* or NULL */
@@ -265,7 +266,7 @@ static void on_expiry(struct timer *t)
     queue_free(q);
 }
 
-/* The subscription whose turn it is among those that can take a message; it goes to the end. */
+/* The next subscription in turn that can take a message; it moves to the end of the list. */
 static struct broker_sub *next_sub(struct queue *q)
 {
     LIST_EACH (&q->subs, it) {
@@ -485,7 +486,8 @@ static void on_found(void *arg, struct topic_entry *e)
     struct broker *b = arg;
     struct queue *q = CONTAINER_OF(e, struct queue, entry);
 
-    /* Two patterns of one group match: one of them is enough, best one that has subscribers. */
+    /* Another pattern of the same group matched already: the group gets the message once, in a
+     * queue that has subscribers if there is one. */
     if (q->group->publication == b->publication) {
         if (list_empty(&b->found[q->group->found]->subs))
             b->found[q->group->found] = q;
@@ -501,9 +503,9 @@ static void on_found(void *arg, struct topic_entry *e)
 }
 
 /*
- * Is there room for the message in every queue that it is for? A full queue that has no subscribers
- * just now does not count when a subscriber of another queue gets the message; lossy queues never
- * count.
+ * May the message be put into the queues found for it? A full queue that has subscribers prevents
+ * it. A full queue without subscribers prevents it only when no other queue with subscribers gets
+ * the message. Lossy queues never count.
  */
 static bool may_be_put(const struct broker *b, size_t size)
 {

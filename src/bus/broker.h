@@ -2,18 +2,19 @@
  * broker: the embedded bus itself, a router of messages inside this process.
  *
  * Members join it: the process's own engine (embedded.c) and every connection of the line server.
- * A subscription is a place in a queue; the queue of a (group, pattern) is shared by the
- * subscriptions that name both, in turn. A published message gets into one queue of every group
- * that has a matching pattern. A queue holds what waits, what is delivered and not settled, and
- * what waits to be tried again; all of it counts against its bounds, and a message that does not
- * fit into each of its queues is refused as a whole. A message nobody subscribed to is gone.
+ * Each (group, pattern) has one queue; the subscriptions that name both take its messages in turn.
+ * A published message gets into one queue of every group that has a matching pattern. A queue holds
+ * messages that wait, that are delivered and not settled, and that wait for a retry; all of them
+ * count against its limits. A message that does not fit into each of its queues is refused as a
+ * whole (exceptions: may_be_put). A message that nobody subscribed to is dropped.
  *
  * BUS_RETRY brings a message back after 1 s, 2 s and 4 s, then it is dead; dead letters are kept in
- * a ring. The last McpServersIndexed for each server is kept and given to each subscriber of
- * tool.meta.mcp.*, so that it does not matter who starts first.
+ * a ring. The last McpServersIndexed for each server is kept and put into a queue for
+ * tool.meta.mcp.* when the queue gets its first subscriber, so that it does not matter who starts
+ * first.
  *
  * Deliveries come from the loop, never from inside a function of this header. Inside a delivery
- * everything here may be called but broker_free.
+ * every function here may be called except broker_free.
  */
 #ifndef RIALTO_BUS_BROKER_H
 #define RIALTO_BUS_BROKER_H
@@ -36,8 +37,8 @@ struct broker_events {
     /* The spans are borrowed for the call. */
     void (*deliver)(void *owner, struct broker_sub *sub, uint64_t tag, bool redelivered,
                     struct span topic, const struct message *m);
-    /* May the member get more now? One that is slow to read says no, and calls broker_member_ready
-     * later. */
+    /* Can the member take more now? A member that is slow to read answers no, and calls
+     * broker_member_ready later. */
     bool (*is_ready)(void *owner);
 };
 
@@ -68,10 +69,10 @@ struct dead_letter {
     struct span topic, group;
     struct message message; /* valid until the next call of a function of the broker */
 };
-/* The oldest that is kept with a number above `after`; false when there is none. */
+/* The oldest dead letter with a number above `after`; false when there is none. */
 bool broker_dead_letter(const struct broker *b, uint64_t after, struct dead_letter *out);
-/* Publish it again, to all who subscribe to its topic now; it is no dead letter any more then.
- * -ENOENT when there is none of this number, -EAGAIN when a queue is full. */
+/* Publishes the dead letter again, to the present subscribers of its topic, and removes it from the
+ * ring. -ENOENT when none has this number, -EAGAIN when a queue is full. */
 MUST_CHECK int broker_resend(struct broker *b, uint64_t number);
 
 /* --- for operators --- */
@@ -80,8 +81,8 @@ struct broker_queue {
     size_t messages, bytes; /* that wait or are not settled */
     size_t subscribers;
 };
-/* `changed` is called, from inside the broker, when something of this or of the dead letters is
- * new; NULL: nobody looks. */
+/* `changed` is called from inside the broker when the queues or the dead letters have changed; NULL
+ * = nobody is told. */
 void broker_watch(struct broker *b, void (*changed)(void *arg), void *arg);
 /* In no particular order: start with *at = 0; false at the end. */
 bool broker_next_queue(const struct broker *b, size_t *at, struct broker_queue *out);

@@ -33,7 +33,7 @@ static const struct scheme {
     {"tcp://", &line_engine, 2000, 30000},
     {"amqp://", &amqp_engine, 2000, 30000},
     {"amqps://", &amqp_engine, 2000, 30000},
-    /* Soon, because another server of the cluster may be there. */
+    /* A short first wait, because another server of the cluster may be up. */
     {"nats://", &nats_engine, 250, 30000},
     {"tls://", &nats_engine, 250, 30000},
 };
@@ -69,7 +69,7 @@ struct bus {
     const struct bus_events *on;
     void *owner;
     bool up, told_down, closing;
-    uint64_t connection; /* how many there were so far */
+    uint64_t connection; /* the number of connections so far */
     uint64_t up_since;
 
     struct list subs, left; /* left: unsubscribed in this turn of the loop, freed at its end */
@@ -162,7 +162,7 @@ struct bus *bus_open(struct loop *loop, const struct bus_options *options,
 
     if (!scheme) {
         struct span url = span_str(options->url);
-        /* Only the scheme is shown: a password may stand behind it. */
+        /* Only the scheme is shown: the rest may contain a password. */
         err_set(err, ERR_CONFIG, "no address of a message bus begins with '" SPAN_FMT "'",
                 SPAN_ARG(span_cut(url, 0, span_find(url, ':') + 1)));
         err_hint(err, "embedded:, unix:PATH, tcp://HOST:PORT, amqp(s)://, nats:// or tls://");
@@ -234,15 +234,15 @@ void engine_again(struct bus *b, struct buf *numbers)
 
 void engine_lost(struct bus *b, const char *why)
 {
-    /* A connection that did not last counts as one more failure: a server may let us in and then
-     * find fault. */
+    /* A connection that did not last counts as one more failure: a server may accept us and then
+     * refuse what we send. */
     if (b->up && loop_now(b->loop) - b->up_since >= b->backoff.max)
         backoff_reset(&b->backoff);
     b->up = false;
     if (b->closing)
         return;
     uint64_t wait = backoff_next(&b->backoff, id_random_u64());
-    /* The first failure is news, the same one every 30 s is not. */
+    /* Only the first failure is a warning, not every retry after it. */
     log_line(b->told_down ? LOG_DEBUG : LOG_WARN, "bus", "%s: %s; trying again in %u ms",
              bus_describe(b), why, (unsigned)wait);
     timer_set(loop_timers(b->loop), &b->reconnect, wait);
@@ -292,7 +292,8 @@ void engine_closed(struct bus *b)
     const struct bus_events *on = b->on;
     void *owner = b->owner;
 
-    /* Publishers that are told here may publish again, which is refused, and subscribe. */
+    /* Publishers that are told here may publish again (refused with BUS_CLOSED) and may
+     * subscribe. */
     while (!list_empty(&b->ended))
         tell_ended(b);
     leave_all(b);
@@ -321,8 +322,8 @@ struct broker *bus_broker(const struct bus *b)
 
 const char *bus_describe(const struct bus *b)
 {
-    /* Made again each time, because an engine may have another place after a reconnect; that it is
-     * kept in the bus is nobody's business. */
+    /* Written again each time, because an engine may be at another address after a reconnect. The
+     * buffer is only where the text is kept, so the bus counts as const. */
     struct buf *out = &((struct bus *)(uintptr_t)b)->described;
 
     out->n = 0;
@@ -398,7 +399,8 @@ static void refuse(struct bus *b, enum bus_sent how, bus_sent_fn *done, void *ow
         outgoing_end(outgoing_new(b, SPAN(""), &(struct message){0}, done, owner), how);
 }
 
-/* Peers name the topics of our answers, and this is no topic: nobody can be subscribed to it. */
+/* A peer chooses the topic of our answer, and this one is invalid: nobody can be subscribed to it,
+ * so the message counts as sent. */
 static void drop(struct bus *b, struct span topic, bus_sent_fn *done, void *owner)
 {
     log_warn("bus", "'" SPAN_FMT "' is no topic: a message to it was dropped",

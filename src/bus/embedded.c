@@ -193,7 +193,7 @@ static void local_connect(void *engine)
     line_engine.connect(e->link);
 }
 
-/* The link reports that the engine is closed, as the last to end. */
+/* The link ends last, and it reports engine_closed. */
 static void on_server_closed(void *owner)
 {
     struct embedded_bus *e = owner;

@@ -1,8 +1,8 @@
 /*
  * line: the lines of the embedded bus, as its server and its client read and write them.
  *
- * One JSON object a line, told apart by `op`. What carries an `id` is answered with `ok` or `err`
- * and the same id; what fails is answered with `err` in any case.
+ * Each line is one JSON object; its `op` says what it is. A line with an `id` is answered with `ok`
+ * or `err` and the same id; a line that fails is answered with `err` even without an id.
  */
 #ifndef RIALTO_BUS_LINE_H
 #define RIALTO_BUS_LINE_H
@@ -14,7 +14,7 @@
 
 enum {
     LINE_MOST = 16 * 1024 * 1024, /* bytes in a line */
-    LINE_OVERHEAD = 64 * 1024,    /* of them for all but the body */
+    LINE_OVERHEAD = 64 * 1024,    /* bytes of a line for all but the body */
     LINE_VERSION = 1,
 };
 
@@ -47,12 +47,12 @@ struct line {
     struct json_slot slots[LINE_SLOTS];
 };
 
-/* A negative code for what is no object with a text `op`. */
+/* Negative when the text is no JSON object with a string `op`. */
 MUST_CHECK int line_read(struct line *l, struct span text);
 bool line_op_is(const struct line *l, const char *op);
-/* A whole number of 0 or more; `preset` when it is not there, -1 when it is something else. */
+/* A whole number of 0 or more; `preset` when the slot is empty, -1 when it holds something else. */
 int64_t line_number(const struct line *l, enum line_slot slot, int64_t preset);
-/* Empty when it is not there, or is no text. */
+/* Empty when the slot is empty or holds no string. */
 struct span line_text(const struct line *l, enum line_slot slot, struct buf *scratch);
 bool line_is_true(const struct line *l, enum line_slot slot);
 

@@ -19,7 +19,7 @@ enum {
 /* The outbox is sent at once after a reconnect, so the stream must take more than the outbox. */
 static const size_t queue_limit = 512ul * 1024 * 1024;
 
-/* A message in base64 is longer than the line it came from. */
+/* A body that is delivered as base64 is longer than in the line that published it. */
 static const size_t read_limit = 2ul * LINE_MOST;
 
 struct line_client {
@@ -207,7 +207,7 @@ static void on_closed(void *owner, const char *reason)
 
 static const struct stream_events stream_events = {.data = on_data, .closed = on_closed};
 
-/* Until the first beat the host must have answered our hello. */
+/* The host must have answered our hello before the first beat. */
 static void on_pulse(struct timer *t)
 {
     struct line_client *e = CONTAINER_OF(t, struct line_client, pulse);

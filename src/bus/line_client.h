@@ -1,8 +1,8 @@
 /*
  * line_client: the engine that joins an embedded bus hosted by another process.
  *
- * `line_engine` (engine.h) is this for tcp:// URLs; the embedded engine uses it when somebody else
- * hosts the bus at its socket.
+ * `line_engine` (engine.h) uses it for tcp:// URLs, the embedded engine when another process hosts
+ * the bus at its socket.
  */
 #ifndef RIALTO_BUS_LINE_CLIENT_H
 #define RIALTO_BUS_LINE_CLIENT_H

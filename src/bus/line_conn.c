@@ -13,7 +13,7 @@ enum {
     PARSE_ERRORS_MOST = 3,
     SUBS_MOST = 1000,
     PREFETCH_MOST = 1000,
-    ID_MOST = 64, /* bytes of an id that is echoed */
+    ID_MOST = 64, /* bytes; a longer id is not echoed */
 };
 
 struct queue_place { /* a subscription, by the number (sid) that the client gave it */
@@ -82,7 +82,7 @@ void line_conn_bye(struct line_conn *c, const char *why)
     c->on->end(c->owner, why);
 }
 
-/* --- what the broker wants --- */
+/* --- callbacks of the broker --- */
 
 static void on_deliver(void *owner, struct broker_sub *sub, uint64_t tag, bool redelivered,
                        struct span topic, const struct message *m)
@@ -98,7 +98,8 @@ static void on_deliver(void *owner, struct broker_sub *sub, uint64_t tag, bool r
     buf_printf(out, ",\"redelivered\":%s,\"env\":", redelivered ? "true" : "false");
     message_put_json(out, m);
     if (out->n - from > LINE_MOST - 32) {
-        /* Only a body that is no JSON grows like this, as base64. It will never fit into a line. */
+        /* Only a body that is not JSON grows like this, as base64: the message will never fit into
+         * a line. */
         out->n = from - strlen("{\"op\":\"msg\"");
         broker_settle(c->member, tag, BUS_DEAD);
         return;
@@ -115,7 +116,7 @@ static bool on_ready(void *owner)
 
 static const struct broker_events broker_events = {on_deliver, on_ready};
 
-/* --- what the other side wants; each gets the raw id of its line --- */
+/* --- requests of the client; each handler gets the raw id of its line --- */
 
 static void do_hello(struct line_conn *c, const struct line *l, struct span id)
 {

@@ -14,8 +14,8 @@
 
 enum {
     GUESTS_MOST = 512,
-    STRANGERS_MOST = 64, /* of them that have not shown the token yet */
-    HELLO_MS = 10000,    /* to show the token in */
+    STRANGERS_MOST = 64, /* guests that have not shown the token yet */
+    HELLO_MS = 10000,    /* time limit for showing the token */
     HELLO_BYTES = 4096,
     PATIENCE_MS = 30000,
     BYE_MS = 500,
@@ -29,10 +29,10 @@ struct guest {
     struct line_conn *conn;
     bool finishing;
     bool stranger; /* has yet to show the token */
-    bool high;     /* too much waits for it: we read no more until it has read */
+    bool high;     /* too much output is queued: we read no more until the guest has read */
     uint64_t appended,
         taken;            /* bytes queued for it so far; how many it had read when we last looked */
-    size_t queued_before; /* while we append */
+    size_t queued_before; /* bytes queued when the current append began */
     struct timer hello, stuck;
 };
 
@@ -67,7 +67,7 @@ static void guest_wrote(void *owner)
     stream_wrote(g->stream);
     if (!timer_is_set(&g->stuck))
         timer_set(loop_timers(g->server->loop), &g->stuck, g->server->options.patience);
-    /* A client that does not read its answers gets no more questions read. */
+    /* A client that does not read its answers: we stop reading its requests. */
     if (!g->high && !g->finishing && stream_queued(g->stream) > STREAM_HIGH_WATER) {
         g->high = true;
         stream_pause(g->stream);
@@ -194,7 +194,7 @@ static void on_closed(void *owner, const char *reason)
 static const struct stream_events stream_events = {
     .data = on_data, .drained = on_drained, .closed = on_closed};
 
-/* --- doors --- */
+/* --- accepting connections --- */
 
 static void let_in(struct line_server *s, struct stream *stream, const char *token)
 {

@@ -19,7 +19,7 @@ struct line_server_options {
     uint64_t patience;   /* ms: a member that does not read for so long is cut off; 0 = 30 s */
 };
 
-/* The texts must outlive it. */
+/* The texts in `options` must outlive the server. */
 struct line_server *line_server_open(struct loop *loop, struct broker *broker,
                                      const struct line_server_options *options, struct err *err);
 /* Says bye to everybody; `closed` is called from the loop when all have gone. */

@@ -8,8 +8,8 @@
 #include "wire/json.h"
 #include "wire/json_out.h"
 
-/* A body that is nested deeper goes as base64: inside of its envelope and a line of the embedded
- * bus it would pass the reader's depth limit. */
+/* A body that is nested deeper is sent as base64: inside its envelope and a line of the embedded
+ * bus it would exceed the reader's depth limit. */
 enum { BODY_MAX_DEPTH = JSON_MAX_DEPTH - 4 };
 
 bool message_add_header(struct message *m, const char *key, struct span value)
@@ -58,7 +58,7 @@ static const struct json_shape_row rows[] = {
 };
 static const struct json_shape shape = JSON_SHAPE(rows);
 
-/* The members that are plain words: their slot and place. */
+/* The members that are plain words: their slot and their offset in struct message. */
 static const struct {
     enum slot slot;
     size_t offset;
@@ -120,7 +120,7 @@ static int read_word(struct span *word, const struct json_slot *slot, const char
     return 0;
 }
 
-/* Values that are no texts are left out, as RockBot's own reader does. */
+/* Values that are not strings are left out, as in RockBot's own reader. */
 static int read_headers(struct message *m, const struct json_slot *slot, struct buf *scratch,
                         struct err *err)
 {
@@ -171,8 +171,8 @@ int message_from_json(struct message *m, struct span env, struct buf *scratch, s
     *m = (struct message){0};
     if (code < 0)
         return err_set(err, code, "the envelope: %s", err_name(code));
-    /* No text is longer unescaped or decoded than it stands there, and a base64 text may be both:
-     * so the spans taken from scratch stay where they are. */
+    /* Unescaping or decoding never makes a text longer, and a base64 text may need both: with this
+     * much room `scratch` never moves, and the spans into it stay valid. */
     buf_room(scratch, 2 * env.n);
     for (size_t i = 0; i < COUNT_OF(words); i++) {
         code = read_word((struct span *)((char *)m + words[i].offset), &slots[words[i].slot],
@@ -198,11 +198,11 @@ size_t message_size(const struct message *m)
     return n;
 }
 
-/* Of a message: its words, its body, and the keys and values of its headers in turn. */
+/* `texts` has the message's words, its body, and then the key and the value of each header. */
 struct message_pack {
     uint64_t sent_ms;
     size_t n_headers;
-    struct span texts[]; /* they stand behind the last of these */
+    struct span texts[]; /* their bytes follow the last span */
 };
 
 enum { BODY_AT = COUNT_OF(words), HEADERS_AT };

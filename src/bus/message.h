@@ -2,9 +2,9 @@
  * message: what travels on a bus, whichever bus it is.
  *
  * The fields are those of RockBot's envelope; every engine maps them to its own properties and
- * headers. Header keys are the envelope's ("rb-content-trust"): what an engine does to them on its
- * wire (RabbitMQ doubles the prefix) is its own business. Spans are valid only during the call they
- * are passed to: who needs them longer copies them.
+ * headers. Header keys are the envelope's ("rb-content-trust"); an engine may write them
+ * differently on its wire (RabbitMQ doubles the prefix). Spans are valid only during the call they
+ * are passed to: copy what is needed longer.
  */
 #ifndef RIALTO_BUS_MESSAGE_H
 #define RIALTO_BUS_MESSAGE_H
@@ -46,11 +46,11 @@ struct span message_header(const struct message *m, const char *key);
  * as it is when it is JSON, else `bodyBase64`.
  */
 void message_put_json(struct buf *out, const struct message *m);
-/* `env` is a validated object. Texts that needed unescaping stand in `scratch`. */
+/* `env` is a validated object. Texts that need unescaping are put into `scratch`. */
 MUST_CHECK int message_from_json(struct message *m, struct span env, struct buf *scratch,
                                  struct err *err);
 
-/* What must outlive the call: a message at rest, in one block no larger than what is in it. */
+/* A copy of a message that outlives the call, in one block of exactly the size that is needed. */
 struct message_pack;
 struct message_pack *message_pack_new(const struct message *m);
 void message_pack_free(struct message_pack *p);
@@ -59,7 +59,7 @@ void message_pack_read(const struct message_pack *p, struct message *m);
 /* The memory that a pack of this message takes. */
 size_t message_pack_size(const struct message *m);
 
-/* The same, ready to be read at any time. */
+/* A pack together with the message that points into it. */
 struct message_copy {
     struct message m;
     struct message_pack *pack;

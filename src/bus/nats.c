@@ -1,5 +1,6 @@
 /* The NATS engine's operations: open, close, and publishing until the server has the message.
- * Called by bus.c through nats_engine, for nats:// and tls:// URLs; nats_link.c reports here. */
+ * Called by bus.c through nats_engine, for nats:// and tls:// URLs; nats_link.c and nats_sub.c
+ * report here. */
 #include "base/ascii.h"
 #include "base/log.h"
 #include "bus/nats_inside.h"
@@ -10,12 +11,12 @@
 #include <unistd.h>
 
 enum {
-    USUAL_PAYLOAD = 1024 * 1024, /* a server's limit where nobody changed it */
+    USUAL_PAYLOAD = 1024 * 1024, /* a server's default limit */
     HEADER_ROOM = 8 * 1024,      /* headers count as payload */
-    FRESH_MS = 10000,            /* after a reconnect: others may be still on their way */
+    FRESH_MS = 10000,            /* after a reconnect: other clients may still be reconnecting */
     AGAIN_MS = 250,
-    STREAM_AGAIN_MS = 3000, /* when their consumers have come back, who wait for 2 s */
-    ASK_MS = 1, /* how long we wait for company before we ask whether messages have arrived */
+    STREAM_AGAIN_MS = 3000, /* longer than LISTEN_AGAIN_MS (nats_sub.c): consumers come first */
+    ASK_MS = 1, /* how long we collect messages before one PING asks about all of them */
 };
 
 /*
@@ -24,14 +25,14 @@ enum {
  */
 struct nats_unsure {
     struct list node;
-    uint64_t place;  /* among all that was sent */
+    uint64_t place;  /* position among all that was sent */
     uint64_t number; /* of a publication, or 0 */
     uint64_t leg;    /* a subscription, or 0 */
 };
 
 /* A stream that must be there before the first message is published to it. */
 struct nats_root {
-    char *key; /* the first segment of its subjects, and the prefix */
+    char *key; /* the prefix and the first segment of its subjects */
     enum { LOOKED_FOR, READY, REFUSED } state;
 };
 
@@ -39,7 +40,7 @@ struct nats_root {
 
 static void ask_soon(struct nats_client *e)
 {
-    /* One question at a time: the next one is about all that was sent meanwhile. */
+    /* One PING at a time: the next one asks about all that was sent in the meantime. */
     if (!e->link.pings && e->last_unsure > e->asked_upto && !timer_is_set(&e->ask))
         timer_set(loop_timers(e->loop), &e->ask, ASK_MS);
 }
@@ -91,9 +92,9 @@ void nats_pong(struct nats_client *e)
 }
 
 /*
- * When a server was away everybody comes back, one after the other; and plain NATS drops what is
- * published before the first subscriber is there. So for a while after a reconnect each message
- * asks to be told if there was none, and is published again then.
+ * After a server was away its clients reconnect one after the other, and plain NATS drops a message
+ * that is published before its first subscriber is back. So for a while after a reconnect we ask
+ * the server to report each message that had no subscriber, and publish that message again.
  */
 static bool is_fresh(const struct nats_client *e)
 {
@@ -109,7 +110,7 @@ static void park(struct nats_client *e, uint64_t number, uint64_t wait_ms)
         timer_set(loop_timers(e->loop), &e->again, wait_ms);
 }
 
-/* This message has met no subscriber; the server says so before it answers the next PING. */
+/* The message had no subscriber; the server reports this before it answers the next PING. */
 static void on_unheard(struct nats_client *e, uint64_t number)
 {
     LIST_EACH (&e->unsure, it) {
@@ -127,7 +128,7 @@ static void on_stored(struct nats_client *e, uint64_t number, const struct nats_
 {
     struct span text = op->payload;
 
-    if (nats_headers_status(op->headers)) { /* somebody deleted the stream: it is stored nowhere */
+    if (nats_headers_status(op->headers)) { /* the stream was deleted: the message is not stored */
         if (!timer_is_set(&e->again))
             log_warn("nats", "a stream is gone: what is not stored yet is published once more");
         park(e, number, STREAM_AGAIN_MS);
@@ -141,7 +142,7 @@ static void on_stored(struct nats_client *e, uint64_t number, const struct nats_
     engine_sent(e->bus, number, ok ? BUS_SENT : BUS_FULL);
 }
 
-/* INBOX.KIND.NUMBER */
+/* The subject is INBOX.KIND.NUMBER. */
 void nats_answer(struct nats_client *e, const struct nats_op *op)
 {
     struct span what = span_from(op->subject, strlen(e->inbox));
@@ -211,7 +212,7 @@ void nats_release(struct nats_client *e)
         engine_again(e->bus, &e->parked);
 }
 
-/* One of the streams is gone: all are looked for again, but for those that are being looked for. */
+/* One of the streams is gone: all are looked for again, except those being looked for now. */
 static void forget_streams(struct nats_client *e)
 {
     size_t at = 0;
@@ -270,7 +271,7 @@ static void publish(void *engine, uint64_t number, struct span topic, const stru
 
     if (!nats_link_is_open(e))
         return; /* the connection is lost, which bus.c learns at the end of this turn */
-    /* On NATS `>` makes a pattern of it: nobody can be subscribed to such a topic. */
+    /* A `>` makes the subject a pattern for NATS: nobody can be subscribed to such a topic. */
     if (span_find(topic, '>') < topic.n) {
         log_warn("nats", "'" SPAN_FMT "' is no subject: a message to it was dropped",
                  SPAN_ARG(topic));

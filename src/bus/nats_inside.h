@@ -23,7 +23,7 @@
 
 enum {
     NATS_TICK_MS = 5000,
-    NATS_MAX_TOLD = 48,   /* servers of the cluster that another one told us of */
+    NATS_MAX_TOLD = 48,   /* servers of the cluster that other servers announced */
     NATS_ANSWERS_SID = 1, /* the subscription to our inbox */
 };
 
@@ -32,14 +32,14 @@ enum nats_state {
     NATS_REACHING,  /* TCP */
     NATS_GREETING,  /* the server's INFO is awaited */
     NATS_LOGIN,     /* CONNECT is sent */
-    NATS_PREPARING, /* is there a JetStream? */
+    NATS_PREPARING, /* asking whether there is a JetStream */
     NATS_UP,
     NATS_LEAVING, /* a last PING is sent */
 };
 
 struct nats_place { /* a server of the cluster */
     char *target;   /* HOST:PORT */
-    char *name;     /* as its certificate must have it */
+    char *name;     /* the host name that its certificate must have */
 };
 
 /* --- the connection (nats_link.c) --- */
@@ -51,16 +51,16 @@ struct nats_link {
     struct tls_context *tls;                                    /* NULL until TLS is needed */
     struct nats_place places[NATS_MAX_SERVERS + NATS_MAX_TOLD]; /* the configured ones first */
     size_t n_own, n_places;
-    size_t at;             /* the one that is used, or was last */
-    size_t tries;          /* servers that are still to be tried before bus.c hears of a failure */
+    size_t at;             /* the server that is used, or was used last */
+    size_t tries;          /* servers still to be tried before the failure is reported */
     struct timer deadline; /* of the handshake, and of saying goodbye */
     char *complaint;       /* the server's last -ERR */
     char *lost_why;        /* to be reported */
     bool ended;            /* engine_closed is to be reported */
     struct deferred later; /* reports that must not come from inside an op */
-    unsigned pings;        /* that are not answered yet */
-    unsigned silent;       /* ticks since anything came */
-    bool moving;           /* this server shuts down: to another one once it has sent all it had */
+    unsigned pings;        /* not answered yet */
+    unsigned silent;       /* ticks since the server sent anything */
+    bool moving;           /* the server shuts down: reconnect once it has sent all it had */
 };
 
 struct nats_client {
@@ -72,28 +72,28 @@ struct nats_client {
     size_t max_payload; /* of the server; 0 = not known yet */
     struct nats_link link;
     struct timer tick;
-    uint64_t last_id; /* of legs, which are subscriptions to the server, and of wishes */
+    uint64_t last_id; /* of legs (one NATS subscription each) and of wishes */
 
     /* publishing (nats.c) */
     struct buf headers; /* of the message that is being written */
-    struct list unsure; /* of struct nats_unsure: sent, and has it arrived? */
+    struct list unsure; /* of struct nats_unsure: sent, but perhaps not arrived */
     uint64_t last_unsure, asked_upto;
-    struct timer ask;     /* whether what is unsure has arrived */
+    struct timer ask;     /* sends the PING that asks about `unsure` */
     uint64_t fresh_until; /* see is_fresh */
     bool was_up;
     struct buf parked;  /* numbers of messages that cannot be sent yet, and stay in the outbox */
-    struct timer again; /* publishes them */
+    struct timer again; /* publishes the parked messages */
     struct map roots;   /* JetStream: of struct nats_root, streams for what we publish */
     size_t holds;
 
     /* subscriptions (nats_sub.c) */
     struct list subs;   /* of struct nats_sub */
-    struct idmap legs;  /* their subjects, by id */
+    struct idmap legs;  /* struct nats_leg by id */
     struct idmap items; /* handed over and not settled, by tag */
     uint64_t last_tag;
-    struct nats_item *current; /* being handed over: must outlive that */
-    struct deferred work;      /* hands over what there is room for again */
-    uint64_t warned, dropped;  /* when the log was told of a dead letter, of lost messages */
+    struct nats_item *current; /* being handed over: not freed before that ends */
+    struct deferred work;      /* hands over items when there is room again */
+    uint64_t warned, dropped;  /* when a dead letter and when lost messages were last logged */
 
     struct idmap wishes; /* nats_wish.c */
 };
@@ -101,45 +101,47 @@ struct nats_client {
 /* --- nats_link.c --- */
 int nats_link_init(struct nats_client *e, struct err *err) MUST_CHECK;
 void nats_link_fini(struct nats_client *e);
-/* One server after the other, until one lets us in (nats_up) or none is left (engine_lost). */
+/* Tries one server after the other, until one accepts us (nats_up) or none is left
+ * (engine_lost). */
 void nats_link_connect(struct nats_client *e);
 /* Ends in engine_closed. */
 void nats_link_leave(struct nats_client *e);
 bool nats_link_is_open(const struct nats_client *e);
-/* Where to append what is to be sent; call nats_link_wrote afterwards. Only while it is open. */
+/* Where to append what is to be sent; call nats_link_wrote afterwards. Only while the link is
+ * open. */
 struct buf *nats_link_out(struct nats_client *e);
 void nats_link_wrote(struct nats_client *e);
-/* A few words; `reply` may be empty. Nothing happens when there is no connection. */
+/* Publishes a short text; `reply` may be empty. Does nothing when there is no connection. */
 void nats_link_say(struct nats_client *e, struct span subject, struct span reply,
                    const char *words);
 /* nats_pong is called when the server has handled all that was sent before. */
 void nats_link_ping(struct nats_client *e);
-/* Every NATS_TICK_MS while it is up: is anybody there? */
+/* Called every NATS_TICK_MS while up: checks that the server is still there. */
 void nats_link_tick(struct nats_client *e);
 
 /* --- nats.c: what the connection reports --- */
 void nats_up(struct nats_client *e);
-/* Nothing of the connection may be left. */
+/* Forgets everything that belongs to the connection. */
 void nats_down(struct nats_client *e);
 void nats_pong(struct nats_client *e);
 void nats_answer(struct nats_client *e, const struct nats_op *op);
 void nats_free(struct nats_client *e);
 
 /* --- nats.c: publishing --- */
-/* JetStream: a consumer is on its way, and gets only what is published once it is there: who
- * subscribes and then asks must not miss the answer. Publishes wait until it is, or has failed. */
+/* JetStream: a new consumer gets only what is published after it was made. Publishes wait until it
+ * is made or has failed, so that a caller who subscribes and then asks does not miss the answer. */
 void nats_hold(struct nats_client *e);
 void nats_release(struct nats_client *e);
-/* nats_sub_is_sure is called when what was sent by now has arrived. */
+/* nats_sub_is_sure is called when the server has handled all that was sent so far. */
 void nats_make_sure(struct nats_client *e, uint64_t leg);
 
 /* --- nats_sub.c --- */
 void nats_subs_drop(struct nats_client *e);
 void nats_subs_tick(struct nats_client *e);
-/* The server is to send no more, and keeps the connection. */
+/* Unsubscribes at the server and keeps the connection. */
 void nats_subs_mute(struct nats_client *e);
 void nats_sub_open(void *engine, struct engine_sub *sub);
-/* What is unsettled goes back to the group, where NATS can do that. */
+/* Unsettled messages go back to the group where NATS can do that (JetStream). */
 void nats_sub_close(void *engine, struct engine_sub *sub);
 void nats_sub_settle(void *engine, struct engine_sub *sub, uint64_t tag, enum bus_verdict verdict);
 void nats_sub_message(struct nats_client *e, const struct nats_op *op);

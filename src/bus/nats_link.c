@@ -1,5 +1,6 @@
 /* The connection to a NATS cluster: its servers, TLS, logging in, pings and the end. Called by
- * nats.c; what is sent goes through nats_link_out, what comes is given to nats.c and nats_sub.c. */
+ * nats.c, and by nats_sub.c and nats_wish.c to send; what arrives is given to nats.c and
+ * nats_sub.c. */
 #include "bus/nats_inside.h"
 
 #include "base/ascii.h"
@@ -13,8 +14,8 @@
 enum {
     HANDSHAKE_MS = 5000, /* of one server */
     GOODBYE_MS = 1000,
-    SILENT_ASK = 2,  /* ticks without a word until we ask whether anybody is there */
-    SILENT_DEAD = 5, /* and until nobody is */
+    SILENT_ASK = 2,  /* ticks without a word from the server until we send a PING */
+    SILENT_DEAD = 5, /* ticks until the connection counts as lost */
     MAX_OUTBOX = 64 * 1024 * 1024,
     COMPLAINT = 300, /* bytes of an -ERR that are shown */
 };
@@ -42,7 +43,7 @@ static char *host_of(const char *target)
     return mem_span(host.n > 1 && host.p[0] == '[' ? span_cut(host, 1, host.n - 2) : host);
 }
 
-/* Takes both texts. */
+/* Takes ownership of both strings. */
 static void place_add(struct nats_link *l, char *target, char *name)
 {
     struct nats_place p = {.target = target, .name = name};
@@ -57,9 +58,10 @@ static void place_add(struct nats_link *l, char *target, char *name)
 }
 
 /*
- * A server tells where the others are, in place of what was told before. Most tell addresses, while
- * certificates have names: those must have the name by which we came to the server that told them.
- * So must all that are told before TLS, when anybody could have said it.
+ * A server announces the other servers of the cluster, and the list replaces the one before. Most
+ * servers announce IP addresses, while certificates have names: the certificate of such a server
+ * must have the name of the server that announced it. This also holds for all servers that are
+ * announced before TLS, because anybody could have sent that list.
  */
 static void learn_places(struct nats_client *e, struct span urls)
 {
@@ -133,7 +135,7 @@ static void drop_connection(struct nats_client *e, const char *reason)
 
 static void try_next(struct nats_client *e);
 
-/* This connection cannot go on. */
+/* Drops this connection, then tries the next server or reports the loss. */
 static __attribute__((format(printf, 2, 3))) void lose(struct nats_client *e, const char *fmt, ...)
 {
     struct nats_link *l = &e->link;
@@ -187,7 +189,7 @@ static bool upgrade(struct nats_client *e, const struct nats_info *info, size_t 
         return true;
     if (!info->tls_required && !info->tls_available)
         lose(e, "the server does not speak TLS: use nats:// in the address");
-    else if (behind) /* somebody in between could have said it in the server's name */
+    else if (behind) /* somebody between us and the server may have added it */
         lose(e, "the server sent more than its greeting before TLS");
     else
         return start_tls(e);
@@ -206,7 +208,7 @@ static int put_login(struct nats_client *e, const struct nats_info *info, struct
     json_out_str(json, "name", e->options->name ? e->options->name : "rialto");
     json_out_str(json, "lang", "rialto");
     json_out_str(json, "version", RIALTO_VERSION);
-    json_out_number(json, "protocol", 1); /* INFO may come again */
+    json_out_number(json, "protocol", 1); /* the server may send INFO again */
     json_out_bool(json, "headers", true);
     json_out_bool(json, "no_responders", true);
     if (a->user && a->password) {
@@ -304,7 +306,7 @@ static void on_pong(struct nats_client *e)
         lose(e, "%s shuts down", l->places[l->at].target);
 }
 
-/* A missing permission costs only what was asked for; after any other -ERR the server ends the
+/* A permissions violation refuses one request only; after any other -ERR the server ends the
  * connection. */
 static void on_complaint(struct nats_client *e, struct span text)
 {
@@ -380,7 +382,7 @@ static void on_connected(void *owner, struct stream *s, int code)
     size_t outbox = e->options->max_outbox ? e->options->max_outbox : MAX_OUTBOX;
 
     l->connecting = NULL;
-    if (code && l->lost_why) { /* the reason that another server gave tells more than this */
+    if (code && l->lost_why) { /* an earlier server's reason tells more than this one */
         lose(e, "%s", l->lost_why);
         return;
     }
@@ -441,7 +443,7 @@ int nats_link_init(struct nats_client *e, struct err *err)
     for (int i = 0; i < e->address.n; i++)
         place_add(l, mem_str(e->address.servers[i]), host_of(e->address.servers[i]));
     l->n_own = l->n_places;
-    l->at = id_random_u64() % l->n_places; /* many clients, and not all of them at one server */
+    l->at = id_random_u64() % l->n_places; /* so that not all clients use the same server */
     l->deadline.fire = on_deadline;
     return 0;
 }
@@ -459,7 +461,7 @@ void nats_link_fini(struct nats_client *e)
     mem_free(l->lost_why);
 }
 
-/* --- using it --- */
+/* --- using the link --- */
 
 bool nats_link_is_open(const struct nats_client *e)
 {

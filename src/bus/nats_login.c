@@ -14,9 +14,9 @@ enum {
     MAX_FILE = 64 * 1024,
     KEY = 32,
     SIGNATURE = 64,
-    SEED_TEXT = 58, /* base32 of two bytes that say what it is, the key and a checksum */
+    SEED_TEXT = 58, /* base32 of two bytes for the type, the key and a checksum */
     SEED_BYTES = 36,
-    PUBLIC_BYTES = 35, /* one byte that says what it is */
+    PUBLIC_BYTES = 35, /* one byte for the type, the key and a checksum */
     SEED_OF = 18 << 3, /* "S" as the first letter */
     USER = 20 << 3,    /* "U" */
 };
@@ -50,7 +50,7 @@ static void put_base32(struct buf *out, const unsigned char *bytes, size_t n)
         buf_char(out, letters[bits << (5 - have) & 31]);
 }
 
-/* The seed of a user's key, and nothing else that looks like one. */
+/* Accepts the seed of a user's key only: type, length and checksum must be right. */
 static bool read_seed(struct span text, unsigned char key[KEY])
 {
     unsigned char raw[SEED_BYTES] = {0};
@@ -77,7 +77,7 @@ static bool read_seed(struct span text, unsigned char key[KEY])
     return good;
 }
 
-/* The public key, as the server lists its users. */
+/* The public key, in the form in which the server lists its users. */
 static bool put_public(struct buf *out, EVP_PKEY *pair)
 {
     unsigned char raw[PUBLIC_BYTES] = {USER};
@@ -92,7 +92,7 @@ static bool put_public(struct buf *out, EVP_PKEY *pair)
     return true;
 }
 
-/* In the letters of base64url, without padding. */
+/* In base64url, without padding. */
 static bool put_signature(struct buf *out, EVP_PKEY *pair, struct span nonce)
 {
     EVP_MD_CTX *context = EVP_MD_CTX_new();
@@ -112,7 +112,7 @@ static bool put_signature(struct buf *out, EVP_PKEY *pair, struct span nonce)
     return true;
 }
 
-/* The lines that count are told by how they begin; what stands around them is for people. */
+/* The two lines are recognized by their first characters; the text around them is for people. */
 static void find_lines(struct span text, struct span *jwt, struct span *seed)
 {
     while (text.n) {

@@ -51,7 +51,7 @@ static struct span *word_of(struct message *m, struct span key)
     return NULL;
 }
 
-/* Milliseconds, or the text that other engines carry. */
+/* Milliseconds, or the ISO 8601 text that other engines use. */
 static uint64_t read_time(struct span text)
 {
     uint64_t ms;
@@ -69,7 +69,8 @@ static bool has_header(const struct message *m, struct span key)
     return false;
 }
 
-/* Of a header that stands twice the first counts; more than there is room for are left out. */
+/* Of a repeated header the first value counts (of the timestamp the last); headers beyond
+ * MESSAGE_MAX_HEADERS are left out. */
 static int read_header(struct message *m, struct span key, struct span value, struct err *err)
 {
     struct span *word = word_of(m, key);

@@ -11,30 +11,30 @@
 
 enum {
     MAX_RETRIES = 3,        /* after the first delivery */
-    MAX_DELIVERIES = 6,     /* by JetStream, whatever became of them: crashed workers count too */
+    MAX_DELIVERIES = 6,     /* by JetStream, including those to workers that crashed */
     RETRY_MS = 1000,        /* doubling */
-    AT_ONCE = 256,          /* deliveries in one turn of the loop, of those that waited */
-    QUEUE_MESSAGES = 65536, /* that wait for one subscription; what comes then is dropped */
+    AT_ONCE = 256,          /* waiting messages that are handed over in one turn of the loop */
+    QUEUE_MESSAGES = 65536, /* waiting for one subscription; later ones are dropped */
     QUEUE_BYTES = 64 * 1024 * 1024,
-    ASK_MS = 30000,        /* how long a request for messages stands */
-    ASK_LOST_MS = 45000,   /* after which a request without an end counts as lost */
-    LISTEN_AGAIN_MS = 2000 /* after a consumer could not be had */
+    ASK_MS = 30000,        /* how long a request for messages is valid */
+    ASK_LOST_MS = 45000,   /* a request that has not ended by then counts as lost */
+    LISTEN_AGAIN_MS = 2000 /* before asking for a consumer again */
 };
 
 /* One subject of a subscription. */
 struct nats_leg {
     struct nats_sub *sub;
     const char *subject;
-    uint64_t id;            /* its number with the server; 0 = not listening */
-    bool jet;               /* JetStream's, else plain NATS */
-    bool open;              /* the server has been told */
-    bool holding, held;     /* publishes wait for its consumer, for the first time only */
-    struct nats_wish *wish; /* for a consumer */
-    char *next;             /* jet: where to ask the consumer for more; NULL until there is one */
-    char *inbox;            /* and where to send that */
-    uint64_t asked;         /* messages we have asked for that did not come yet */
-    uint64_t asked_at;      /* or the latest of them came */
-    struct timer listen;    /* asks for a consumer again */
+    uint64_t id;        /* its sid at the server; 0 = not listening */
+    bool jet;           /* JetStream's, else plain NATS */
+    bool open;          /* SUB is sent */
+    bool holding, held; /* publishes wait for its consumer; held: they did, and will not again */
+    struct nats_wish *wish; /* the request for a consumer */
+    char *next;     /* jet: the subject that asks the consumer for more; NULL until there is one */
+    char *inbox;    /* jet: the subject to which the consumer sends messages */
+    uint64_t asked; /* messages we have asked for that did not come yet */
+    uint64_t asked_at;   /* when we last asked, or when the latest of them came */
+    struct timer listen; /* asks for a consumer again */
 };
 
 struct nats_sub {
@@ -45,7 +45,7 @@ struct nats_sub {
     struct nats_leg legs[NATS_MAX_SUBJECTS];
     struct list waiting; /* items to be handed over */
     size_t n_waiting, waiting_bytes;
-    struct list held;    /* handed over */
+    struct list held;    /* handed over, not settled */
     struct list resting; /* to be handed over again, later */
     unsigned n_held;
 };
@@ -98,7 +98,7 @@ static struct nats_item *item_new(struct nats_leg *leg, struct span topic, const
     i->headers = copy(&at, op->headers);
     i->payload = copy(&at, op->payload);
     i->deliveries = leg->jet ? nats_delivery_count(i->reply) : 1;
-    if (!i->deliveries) /* it is not from JetStream, but here it is */
+    if (!i->deliveries) /* it is not from JetStream: count this delivery */
         i->deliveries = 1;
     i->rest.fire = on_rested;
     list_init(&i->node);
@@ -132,7 +132,7 @@ static void item_free(struct nats_client *e, struct nats_item *i)
         mem_free(i);
 }
 
-/* JetStream's verbs are words, sent to the address that came with the message. */
+/* JetStream is answered with words like +ACK, sent to the message's reply subject. */
 static void item_say(struct nats_client *e, const struct nats_item *i, const char *words)
 {
     if (i->jet)
@@ -148,8 +148,8 @@ static void bury(struct nats_client *e, struct nats_item *i, const char *why)
 
     log_line(log_seldom(&e->warned, loop_now(e->loop)), "nats",
              SPAN_FMT ": a message goes to the dead letters: %s", SPAN_ARG(i->topic), why);
-    /* Of a message that cannot be read the fields before the bad one are kept. Dead letters that
-     * are given up are not published again. */
+    /* If the message cannot be read, the fields before the bad one are kept. A message that is a
+     * dead letter already is not published again. */
     (void)(nats_message_read(&m, i->headers, i->payload, made_id, &err) < 0);
     if (!span_starts(i->topic, SPAN("dlq."))) {
         buf_str(&topic, "dlq.");
@@ -181,7 +181,7 @@ static void hand_over(struct nats_client *e, struct nats_item *i)
     e->current = i;
     engine_deliver(e->bus, s->sub, i->tag, i->deliveries > 1, i->topic, &m);
     e->current = NULL;
-    /* `s` may be gone. */
+    /* `s` may be freed. */
     if (i->over)
         item_free(e, i);
 }
@@ -340,8 +340,8 @@ void nats_sub_settle(void *engine, struct engine_sub *sub, uint64_t tag, enum bu
 /* --- JetStream's consumers --- */
 
 /*
- * A consumer sends what it was asked for. We ask for as many as we have room for, but not for each
- * message by itself when there is room for more.
+ * A consumer sends only what it was asked for. We ask for as many messages as there is room for;
+ * while a request is open, we ask again only when half of the prefetch is free.
  */
 static void ask_for_more(struct nats_client *e, struct nats_sub *s)
 {
@@ -353,7 +353,7 @@ static void ask_for_more(struct nats_client *e, struct nats_sub *s)
     for (size_t i = 0; i < s->plan.n; i++) {
         struct nats_leg *leg = &s->legs[i];
         uint64_t room = s->sub->prefetch > taken ? s->sub->prefetch - taken : 0;
-        room = (room + s->plan.n - 1 - i) / (s->plan.n - i); /* shared by those that are left */
+        room = (room + s->plan.n - 1 - i) / (s->plan.n - i); /* shared by the remaining legs */
         if (!leg->next || !room || (leg->asked && room < (s->sub->prefetch + 1) / 2))
             continue;
         snprintf(words, sizeof words, "{\"batch\":%" PRIu64 ",\"expires\":%" PRIu64 "}", room,
@@ -405,7 +405,8 @@ static void leg_listen(struct nats_leg *leg)
         leg->wish = nats_wish_stream(e, leg->subject, sub->group, sub->ephemeral, on_consumer, leg);
         return;
     }
-    /* Members that want different parts of the same subjects must not share them. */
+    /* The subject is wider than the pattern, so the pattern is part of the queue group's name:
+     * members with different patterns must not share messages. */
     if (leg->sub->plan.wider && sub->group)
         buf_printf(&text, "%s:%s", sub->group, sub->topic);
     leg_subscribe(leg, leg->subject, text.n ? buf_cstr(&text) : sub->group);
@@ -488,8 +489,9 @@ static void on_consumer(struct nats_client *e, void *owner, bool granted, const 
 }
 
 /*
- * What comes without an address for an acknowledgement is about our request: 408 says that its time
- * is over, 100 means nothing to us. All else means that the consumer is not what it was.
+ * A message without a reply subject is about our request: 408 (expired) and 404 (no messages) end
+ * it, 100 (heartbeat) is ignored. Any other status means that the consumer is gone or has changed,
+ * and we ask for a consumer again.
  */
 static void end_of_request(struct nats_client *e, struct nats_leg *leg, struct span headers)
 {
@@ -538,7 +540,7 @@ void nats_sub_open(void *engine, struct engine_sub *sub)
     list_init(&s->resting);
     list_append(&e->subs, &s->node);
     nats_plan_init(&s->plan, e->options->prefix, span_str(sub->topic));
-    /* Onlookers need no acknowledgements; and what is in several streams no consumer can get. */
+    /* Onlookers need no acknowledgements, and a consumer cannot read from several streams. */
     bool jet = e->options->jetstream && sub->group && !sub->lossy && !s->plan.rootless;
     for (size_t i = 0; i < s->plan.n; i++) {
         s->legs[i] = (struct nats_leg){
@@ -558,8 +560,8 @@ static void free_items(struct nats_client *e, struct list *items)
     }
 }
 
-/* The server must know first that we do not listen any more, or it sends us again what we give
- * back: we still have a request. */
+/* Unsubscribes before it gives messages back: our request is still open, and the server would send
+ * them to us again. */
 static void sub_free(struct nats_client *e, struct nats_sub *s)
 {
     for (size_t i = 0; i < s->plan.n; i++)

@@ -17,8 +17,8 @@ enum {
     STREAM_BYTES = 256 * 1024 * 1024,
     DEAD_MESSAGES = 10000,
     DAY_S = 24 * 3600,
-    IDLE_S = 300,    /* an ephemeral consumer that nobody asks goes away */
-    ACK_WAIT_S = 15, /* without a sign of life, until somebody else gets the message */
+    IDLE_S = 300,    /* an ephemeral consumer that gets no requests is deleted */
+    ACK_WAIT_S = 15, /* without a sign of life until another worker gets the message */
 };
 
 enum step { CHECK, FIND, MAKE, CONSUMER };
@@ -52,12 +52,12 @@ static void put_find(const struct nats_wish *w, struct buf *subject, struct buf 
     buf_char(body, '}');
 }
 
-/* Retention not by interest: nats-server 2.9 forgets on a restart what one of several consumers has
- * not acknowledged yet. */
+/* Retention is not "interest": on a restart nats-server 2.9 forgets messages that one of several
+ * consumers has not acknowledged yet. */
 static void put_make(const struct nats_wish *w, struct buf *subject, struct buf *body)
 {
     struct span root = nats_root(w->engine->options->prefix, span_str(w->subject));
-    /* The segment in front of dead letters' topics. */
+    /* Topics of dead letters begin with "dlq". */
     bool dead = root.n >= 3 && span_is(span_from(root, root.n - 3), "dlq");
     BUF_SCOPED name = {0}, below = {0};
 
@@ -180,7 +180,7 @@ static void grant(struct nats_wish *w)
     end(w, true, &text);
 }
 
-/* The first stream that takes this subject, also one that others made. */
+/* The first stream that takes this subject; others may have made it. */
 static char *first_stream(struct span answer)
 {
     struct json_iter it = json_iter(json_get(answer, "streams").value);

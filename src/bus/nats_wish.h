@@ -15,13 +15,13 @@ struct nats_wish;
 /* `text`: what was wished for (the stream, or where to ask the consumer for messages), or why not.
  * The wish is gone when this is called. */
 typedef void nats_wish_fn(struct nats_client *e, void *owner, bool granted, const char *text);
-/* That there is a JetStream at all. */
+/* Asks whether there is a JetStream at all. */
 void nats_wish_jetstream(struct nats_client *e, nats_wish_fn *done, void *owner);
-/* That a stream takes this subject: any that is there, else one of ours. With a group, that the
- * stream has a consumer which the members of the group share. */
+/* Asks for a stream that takes this subject: any that exists, else one that we make. With a group,
+ * also for a consumer of that stream, which the members of the group share. */
 struct nats_wish *nats_wish_stream(struct nats_client *e, const char *subject, const char *group,
                                    bool ephemeral, nats_wish_fn *done, void *owner);
-/* Is not told any more. */
+/* `done` is not called any more. */
 void nats_wish_drop(struct nats_wish *w);
 void nats_wishes_drop(struct nats_client *e);
 void nats_wish_answer(struct nats_client *e, uint64_t id, const struct nats_op *op);

@@ -30,7 +30,7 @@ static struct span take_credentials(struct nats_address *a, struct span host)
 {
     size_t at = host.n;
 
-    while (at && host.p[at - 1] != '@') /* the last one: passwords hold anything */
+    while (at && host.p[at - 1] != '@') /* the last '@': a password may contain '@' */
         at--;
     if (!at)
         return host;
@@ -81,7 +81,7 @@ static int add_server(struct nats_address *a, struct span server, struct err *er
     return 0;
 }
 
-/* "?tls_first" at the end of a tls:// address, which is all that may stand there. */
+/* "?tls_first" at the end of a tls:// address, the only query that is allowed. */
 static struct span take_query(struct nats_address *a, struct span url)
 {
     struct span query = SPAN("?tls_first");
@@ -179,7 +179,8 @@ void nats_plan_init(struct nats_plan *p, const char *prefix, struct span pattern
     buf_char(&wide, '>');
     p->subjects[p->n++] = subject_of(prefix, buf_view(&wide));
     buf_fini(&wide);
-    /* None of the segments: `a.#` is also `a`. Behind a `#` in the middle there is one at least. */
+    /* `#` also matches no segment: `a.#` includes `a`. After a `#` in the middle at least one
+     * segment follows. */
     if (!p->wider && hash)
         p->subjects[p->n++] = subject_of(prefix, span_cut(pattern, 0, hash - 1));
 }
@@ -217,7 +218,7 @@ void nats_put_stream_name(struct buf *out, struct span root)
     put_plain(out, root);
 }
 
-/* FNV-1a: names must be the same in every process and release, unlike those of base/map. */
+/* FNV-1a: names must be the same in every process and release, unlike the hashes of base/map. */
 static uint32_t hash_on(uint32_t h, const char *text)
 {
     for (const char *p = text; *p; p++)

@@ -2,10 +2,10 @@
  * nats_words: addresses, subjects, names, messages and signatures as NATS wants them. Only
  * nats_login.c does more than compute: it reads a file.
  *
- * A topic is a subject, behind the configured prefix if there is one. Of the patterns `*` is the
- * same in both worlds; `#` is `>`, which needs at least one segment, so that a pattern may take two
- * subjects to say; and a `#` in the middle has no counterpart at all: what comes is wider then, and
- * the engine picks.
+ * A topic is a subject, behind the configured prefix if there is one. In patterns `*` means the
+ * same for both. `#` becomes `>`, which needs at least one segment, so one pattern may need two
+ * subjects. A `#` in the middle has no counterpart: we subscribe to a wider subject, and the engine
+ * drops what does not match.
  */
 #ifndef RIALTO_BUS_NATS_WORDS_H
 #define RIALTO_BUS_NATS_WORDS_H
@@ -25,7 +25,7 @@ struct nats_address {
     int n;
     char *user, *password; /* NULL = none; a user without a password is a token */
     bool secure;           /* TLS, or nothing is sent */
-    bool tls_first;        /* the server says nothing before TLS stands */
+    bool tls_first;        /* TLS begins before the server sends its INFO */
     struct buf label;      /* "host:port, host2:port" */
 };
 
@@ -35,18 +35,18 @@ void nats_address_fini(struct nats_address *a);
 /* "host:port" with NATS' own port when there is none, for the caller to free; NULL = no host. */
 char *nats_host_port(struct span host);
 
-/* NULL is no prefix. */
+/* NULL = no prefix, which is valid. */
 bool nats_prefix_is_valid(const char *prefix);
 void nats_put_subject(struct buf *out, const char *prefix, struct span topic);
-/* The topic of a subject; empty when it is not behind our prefix. */
+/* The topic of a subject; empty when the subject does not begin with our prefix. */
 struct span nats_topic(const char *prefix, struct span subject);
 
 /* What to subscribe to for a pattern of topics. */
 struct nats_plan {
     char *subjects[NATS_MAX_SUBJECTS];
     size_t n;
-    bool wider;    /* more comes than the pattern says: compare each topic with it */
-    bool rootless; /* the first segment is open: no single stream can hold it */
+    bool wider;    /* the subjects match more than the pattern: compare each topic with it */
+    bool rootless; /* the first segment is a wildcard: no single stream can hold it */
 };
 void nats_plan_init(struct nats_plan *p, const char *prefix, struct span pattern);
 void nats_plan_fini(struct nats_plan *p);
@@ -61,10 +61,10 @@ bool nats_is_internal(struct span subject);
 struct span nats_root(const char *prefix, struct span subject);
 /* A name of letters, digits, `_` and `-` for a stream or a consumer. */
 void nats_put_stream_name(struct buf *out, struct span root);
-/* The same group and subject give the same name in every process, others another. */
+/* The same group and subject give the same name in every process; others give another name. */
 void nats_put_consumer_name(struct buf *out, const char *group, const char *subject);
 
-/* How often a message was delivered, from where its acknowledgement goes; 0 = no such address. */
+/* How often a message was delivered, read from its acknowledgement subject; 0 = it is none. */
 uint64_t nats_delivery_count(struct span ack_subject);
 
 /* --- nats_message.c --- */
@@ -73,13 +73,13 @@ uint64_t nats_delivery_count(struct span ack_subject);
 void nats_message_put(struct buf *headers, const struct message *m, struct span once);
 /*
  * `m` points into the spans and `made_id`. What is missing is filled in as RockBot's reader does.
- * Negative when a field is longer than one may be.
+ * Negative when a field is longer than allowed.
  */
 MUST_CHECK int nats_message_read(struct message *m, struct span headers, struct span payload,
                                  char made_id[ID_TOKEN_SIZE], struct err *err);
 
 /* --- nats_login.c --- */
-/* Appends the members of CONNECT that answer the nonce with the key in the file. */
+/* Appends the members of CONNECT that sign the nonce with the key in the file. */
 MUST_CHECK int nats_login_put(struct buf *json, const char *file, struct span nonce,
                               struct err *err);
 

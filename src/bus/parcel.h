@@ -1,7 +1,8 @@
 /*
- * parcel: a message inside the broker, one copy however many queues it stands in.
+ * parcel: a message inside the broker, one copy however many queues it is in.
  *
- * Counted: the queues, the ring of dead letters and the retained messages each hold a reference.
+ * Reference-counted: the queues, the ring of dead letters and the retained messages each hold a
+ * reference.
  */
 #ifndef RIALTO_BUS_PARCEL_H
 #define RIALTO_BUS_PARCEL_H
@@ -11,8 +12,8 @@
 
 struct parcel {
     unsigned refs;
-    size_t size;     /* what it costs to keep */
-    size_t *account; /* counts all of them */
+    size_t size;     /* bytes that it takes */
+    size_t *account; /* the sum of all sizes */
     struct span topic;
     struct message_pack *pack;
 };

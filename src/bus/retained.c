@@ -130,7 +130,7 @@ void retained_look(struct retained *r, struct parcel *p)
     it = json_iter(servers);
     for (size_t left = n; json_next(&it); left--) {
         if (left > RETAINED_MOST)
-            continue; /* entries further behind would push this one out again */
+            continue; /* the entries after it would push this one out again */
         struct json_slot name = json_get(it.value, "serverName");
         if (name.type != JSON_STRING)
             continue;

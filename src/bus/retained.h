@@ -1,9 +1,9 @@
 /*
- * retained: which servers were announced on the embedded bus, for those who come later.
+ * retained: which servers were announced on the embedded bus, for subscribers that come later.
  *
  * Of every McpServersIndexed each server's entry is kept, as a message of its own, until the server
- * is announced again or as removed. An index of no servers at all is kept, too: it is what tells an
- * agent that there is a bridge.
+ * is announced again or as removed. An index of no servers at all is kept, too: it tells an agent
+ * that there is a bridge.
  */
 #ifndef RIALTO_BUS_RETAINED_H
 #define RIALTO_BUS_RETAINED_H
@@ -24,7 +24,7 @@ void retained_init(struct retained *r);
 void retained_fini(struct retained *r);
 /* Called with everything that is published. */
 void retained_look(struct retained *r, struct parcel *p);
-/* Is this a pattern whose subscribers get them? */
+/* Do subscribers of this pattern get the retained messages? */
 bool retained_wanted(struct span pattern);
 void retained_each(const struct retained *r, struct span pattern,
                    void (*fn)(void *arg, struct parcel *p), void *arg);

@@ -11,7 +11,7 @@
 /* Milliseconds of Unix time. */
 uint64_t stamp_now(void);
 void stamp_put(struct buf *out, uint64_t ms);
-/* Reads any fraction, and `Z` or an offset. 0 for what is no such text. */
+/* Reads any fraction, and `Z` or an offset. 0 when the text is no such time. */
 uint64_t stamp_read(struct span text);
 
 #endif

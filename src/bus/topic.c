@@ -6,7 +6,7 @@
 
 static const struct span one = {"*", 1}, any = {"#", 1};
 
-/* The first segment of *rest, which is left with the others. False when there is none left. */
+/* Moves the first segment of *rest into *segment. False when no segment is left. */
 static bool next_segment(struct span *rest, struct span *segment)
 {
     if (!rest->p)
@@ -87,7 +87,7 @@ struct topic_node {
     struct topic_node *star, *hash;
     bool is_hash;
     struct list entries;
-    uint64_t step; /* of the walk that has reached this node already */
+    uint64_t step; /* the step of a walk that reached this node last */
     size_t name_n;
     char name[];
 };

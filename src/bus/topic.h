@@ -1,9 +1,10 @@
 /*
- * topic: names of segments parted by dots, and the patterns that select them.
+ * topic: names made of segments between dots, and the patterns that select them.
  *
  * In a pattern `*` stands for exactly one segment and `#` for any number of them, none included. A
  * topic_tree finds all patterns that match a topic in one walk along its segments, whatever the
- * number of patterns; no pattern, however full of `#`, costs more than the tree has nodes.
+ * number of patterns; each step of the walk visits a node at most once, however many `#` a pattern
+ * has.
  */
 #ifndef RIALTO_BUS_TOPIC_H
 #define RIALTO_BUS_TOPIC_H
@@ -27,7 +28,7 @@ struct topic_tree {
     size_t n_nodes;
 };
 
-/* Lives in what is to be found. */
+/* A member of the struct that is to be found. */
 struct topic_entry {
     struct list node;
     struct topic_node *at;
@@ -38,7 +39,7 @@ void topic_tree_init(struct topic_tree *t);
 void topic_tree_fini(struct topic_tree *t);
 void topic_tree_add(struct topic_tree *t, struct span pattern, struct topic_entry *e);
 void topic_tree_remove(struct topic_tree *t, struct topic_entry *e);
-/* Calls `found` once for each entry whose pattern matches. It must not change the tree. */
+/* Calls `found` once for each entry whose pattern matches. `found` must not change the tree. */
 void topic_tree_match(struct topic_tree *t, struct span topic,
                       void (*found)(void *arg, struct topic_entry *e), void *arg);
 

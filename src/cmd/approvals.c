@@ -25,7 +25,7 @@ static void add_arguments(struct grid *grid, struct span arguments)
     grid_add(grid, buf_view(&cell));
 }
 
-/* Tools that are not as they were approved, each with the lines that differ. */
+/* Tools that are new or have changed since they were approved, with the lines that differ. */
 static void put_held_tools(struct buf *out, struct span list)
 {
     struct json_iter it = json_iter(list);
@@ -132,7 +132,7 @@ static int decide(struct daemon *d, const struct args *a, const char *id, bool a
     return status == 200 ? CMD_FINE : CMD_FAILED;
 }
 
-/* The number of a call, or a t and the number of a tool. */
+/* The id of a call ("12") or of a tool ("t3")? */
 static bool is_id(const char *text)
 {
     text += *text == 't';

@@ -66,7 +66,7 @@ static void build_options(const struct command *command, struct option *longs, s
 {
     size_t n = 0;
 
-    buf_char(shorts, ':'); /* getopt then tells a missing argument from an unknown option */
+    buf_char(shorts, ':'); /* getopt then returns ':' for a missing argument, not '?' */
     for (const struct cmd_option *o = command->options;; o++) {
         const struct cmd_option *row = o->name ? o : &help_option;
         longs[n++] = (struct option){row->name, argument_of(row), NULL, row->id};
@@ -162,7 +162,7 @@ void args_show_problems(const struct problems *problems)
     for (size_t i = 0; i < problems->n; i++) {
         BUF_SCOPED line = {0};
         problem_put(&line, &problems->items[i]);
-        cmd_put_plain(&lines, buf_view(&line)); /* a problem may quote the file */
+        cmd_put_plain(&lines, buf_view(&line)); /* a problem may quote the file's bytes */
         buf_char(&lines, '\n');
     }
     if (problems->errors + problems->warnings > problems->n)

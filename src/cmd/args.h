@@ -1,5 +1,5 @@
 /*
- * args: the options of a command line, read by the command's table.
+ * args: the options of a command line, parsed with the command's table of options.
  *
  *     struct args a = args_begin(self, argc, argv);
  *     int id;
@@ -45,7 +45,7 @@ struct args {
 
     const char *config;
     bool outside; /* the working folder is not searched for a configuration */
-    bool serves;  /* others: whose project folders count, not the working folder */
+    bool serves;  /* serves hosts: their project folders count, not the working folder */
     bool json, verbose, quiet;
 
     const char *value;
@@ -60,14 +60,15 @@ int args_next(struct args *a);
 int args_expect(const struct args *a, int most);
 
 /*
- * The configuration these options ask for: file, then environment, and the log set accordingly.
- * Problems go to the standard error. NULL when there are errors: leave with CMD_USAGE.
+ * The configuration these options ask for: the file, then the environment. Sets the format and
+ * level of the log. Problems go to the standard error. NULL when there are errors: leave with
+ * CMD_USAGE.
  */
 struct config *args_load_config(const struct args *a);
 /* The same in two steps, for commands that show the problems in another way. */
 struct config *args_read_config(const struct args *a, struct problems *problems);
 void args_show_problems(const struct problems *problems);
-/* Says that there is no server of this name, and which is most like it; CMD_USAGE. */
+/* Prints that there is no server of this name, and the most similar name. Returns CMD_USAGE. */
 int args_no_server(const struct command *who, const struct config *c, const char *name);
 
 #endif

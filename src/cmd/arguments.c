@@ -1,11 +1,11 @@
 /* Turns KEY=VALUE words, or one JSON object, into the arguments of a tool, by the tool's schema.
- * Called by call.c; listing.c shows what a tool takes. */
+ * Called by call.c; tools.c shows what a tool takes. */
 #include "cmd/arguments.h"
 
 #include "cmd/cmd.h"
 #include "wire/json.h"
 
-/* A member of the tool's inputSchema; JSON_NONE when there is none, or no schema. */
+/* A member of the tool's inputSchema; JSON_NONE when the member or the schema is missing. */
 static struct json_slot in_schema(struct span tool, const char *key)
 {
     struct json_slot schema = tool.n ? json_get(tool, "inputSchema") : (struct json_slot){0};
@@ -102,7 +102,7 @@ int arguments_check(struct span tool, struct span arguments, struct err *err)
                         buf_cstr(&names));
 }
 
-/* "STRING"; of several types, or none, "VALUE". */
+/* The property's type: "STRING"; "VALUE" when it has several types or none. */
 static void put_type(struct buf *out, struct span property)
 {
     struct json_slot type =
@@ -119,7 +119,7 @@ void arguments_put_usage(struct buf *out, struct span tool)
     struct json_slot properties = in_schema(tool, "properties");
     struct json_slot required = in_schema(tool, "required");
 
-    /* Those that are required first, as a person would type them. */
+    /* The required arguments come first, as a person would type them. */
     for (int must = 1; must >= 0; must--) {
         struct json_iter it = json_iter(properties.value);
         while (properties.type == JSON_OBJECT && json_next(&it)) {

@@ -14,8 +14,8 @@
  */
 MUST_CHECK int arguments_put(struct buf *out, char **words, int n, struct span tool,
                              struct err *err);
-/* Which arguments does the tool's schema require that `arguments`, a raw object, lacks? 0 if none,
- * else negative with their names in `err`. */
+/* Checks that `arguments`, a raw object, has all that the tool's schema requires. 0, or negative
+ * with the names of the missing ones in `err`. */
 MUST_CHECK int arguments_check(struct span tool, struct span arguments, struct err *err);
 /* Append what the tool takes: "path=STRING [head=NUMBER]"; nothing when it takes nothing. */
 void arguments_put_usage(struct buf *out, struct span tool);

@@ -19,12 +19,12 @@
 #include <time.h>
 #include <unistd.h>
 
-/* GRACE_MS: how long a daemon that has gone has to come back by itself, as under systemd; START_MS:
- * how long one may take to listen, also when another shim starts it. */
+/* GRACE_MS: how long to wait for a daemon that has ended to come back by itself (systemd restarts
+ * it); START_MS: how long a new daemon may take to listen, whichever shim starts it. */
 enum { GRACE_MS = 700, START_MS = 20 * 1000, ANSWER_MS = 10 * 1000, TURN_MS = 15 };
 enum { CHUNK = 4 * 1024, ANSWER_MAX = 64 * 1024, LOG_MAX = 4 * 1024 * 1024, TAIL_MAX = 4 * 1024 };
 
-/* What an attempt to attach came to, if not to a descriptor. */
+/* Why an attempt to attach failed. LATER: the daemon answered with 503 or not at all; try again. */
 enum { NOBODY = -1, LATER = -2, REFUSED = -3 };
 
 static long now_ms(void)
@@ -67,9 +67,9 @@ static bool send_all(int fd, struct span text)
     return true;
 }
 
-/* Reads the head of the answer, and the body that a refusal brings along; behind a 101 nothing
- * comes before the host's first line. The length of the head; 0 when the connection broke or
- * nothing came in time. */
+/* Reads the head of the answer; the body of a refusal comes in the same read. After a 101 the
+ * daemon sends nothing before the host's first line. Returns the length of the head; 0 when the
+ * connection broke or nothing came in time. */
 static size_t read_answer(int fd, struct buf *answer)
 {
     long end = now_ms() + ANSWER_MS;
@@ -88,7 +88,7 @@ static size_t read_answer(int fd, struct buf *answer)
     return (size_t)(blank + 4 - answer->p);
 }
 
-/* The reason for which the daemon has refused us, for people. */
+/* Prints why the daemon refused the shim. */
 static void say_refused(struct span head, struct span body)
 {
     BUF_SCOPED error = {0}, hint = {0};
@@ -103,7 +103,7 @@ static void say_refused(struct span head, struct span body)
     say(buf_cstr(&error), buf_cstr(&hint));
 }
 
-/* The variables that the daemon asks for, by the head of its answer. */
+/* The variables that the daemon asks for, from the head of its answer. */
 static void read_names(struct span head, struct buf *names)
 {
     static const char header[] = "\r\nRialto-Variables: "; /* hub/shims.h */
@@ -147,7 +147,7 @@ static int try_attach(const struct shim_options *o, struct buf *names)
 
 /* A daemon that is being started by us. */
 struct starting {
-    int lock;  /* held; -1: not by us */
+    int lock;  /* descriptor; -1: not held by us */
     int ready; /* the daemon's standard output: a line when it listens, EOF when it has failed */
     long log_from;
 };
@@ -165,7 +165,7 @@ static int open_log(const char *path)
     return open(path, O_WRONLY | O_APPEND | O_CREAT | O_CLOEXEC, 0600);
 }
 
-/* In the new process: out of the host's session and folder, and away from its pipes. */
+/* Runs in the new process: leaves the host's session, folder and pipes, and starts the daemon. */
 static void become_daemon(const struct shim_options *o, int log, int ready)
 {
     const char *home = getenv("HOME");
@@ -173,7 +173,7 @@ static void become_daemon(const struct shim_options *o, int log, int ready)
 
     setsid();
     if (fork() != 0)
-        _exit(0); /* so that no tree of the host's has it */
+        _exit(0); /* keeps the daemon out of the host's process tree */
     if ((!home || chdir(home) < 0) && chdir("/") < 0)
         _exit(1);
     signal(SIGPIPE, SIG_DFL);
@@ -209,7 +209,8 @@ static void start_daemon(const struct shim_options *o, struct starting *s)
         say("no daemon runs for this configuration: starting one, without a log", "");
 }
 
-/* Takes the lock that lets one shim start a daemon. Where there can be none, everybody may. */
+/* Takes the lock, so that only one shim starts a daemon. True also when the lock file cannot be
+ * opened: then every shim may start one. */
 static bool take_lock(const struct shim_options *o, struct starting *s)
 {
     BUF_SCOPED path = {0};
@@ -248,7 +249,7 @@ static bool has_failed(struct starting *s)
     return false;
 }
 
-/* What the daemon has said before it ended. */
+/* Prints what the daemon wrote to its log before it ended. */
 static void say_failed(const struct shim_options *o, const struct starting *s)
 {
     char text[TAIL_MAX];
@@ -271,7 +272,7 @@ int attach_to_daemon(const struct shim_options *o, int again, struct buf *names)
 
     while ((got = try_attach(o, names)) < 0 && got != REFUSED && now_ms() - begin < START_MS) {
         if (s.ready >= 0 && has_failed(&s)) {
-            got = try_attach(o, names); /* it may have found another daemon in its place */
+            got = try_attach(o, names); /* it also ends when another daemon listens already */
             if (got == NOBODY)
                 say_failed(o, &s);
             break;

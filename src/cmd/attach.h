@@ -1,8 +1,8 @@
 /*
  * attach: a connection of a shim to its daemon, which is started when none runs.
  *
- * Everything here waits. Twenty shims that come at once start one daemon: a lock beside the socket
- * lets one of them do it, and the others wait for the socket.
+ * Everything here blocks. Twenty shims that begin at the same time start one daemon: the shim that
+ * holds the lock file beside the socket starts it, and the others wait for the socket.
  */
 #ifndef RIALTO_CMD_ATTACH_H
 #define RIALTO_CMD_ATTACH_H
@@ -10,9 +10,9 @@
 #include "base/buf.h"
 #include "cmd/shim.h"
 
-/* The descriptor of a connection on which lines are spoken from now on; negative, after a message,
- * when there is none. `again`: the daemon has just gone, and may come back by itself. `names` gets
- * the variables that the daemon asks for: "A B". */
+/* Returns the descriptor of a connection that carries lines from now on; negative, after a message,
+ * on failure. `again`: the daemon has just ended, and may come back by itself. `names` gets the
+ * variables that the daemon asks for: "A B". */
 int attach_to_daemon(const struct shim_options *o, int again, struct buf *names);
 
 #endif

@@ -20,10 +20,10 @@
 #include <unistd.h>
 
 enum { OPT_SINCE = ARGS_OWN, OPT_UNTIL, OPT_TOKEN, OPT_SERVER, OPT_TOOL };
-/* More older files than the configuration may keep. */
+/* FILES_MAX: the current file, and as many older ones as `audit.keep` allows. */
 enum { FILES_MAX = 10001, TRIES = 100 };
 
-/* What is wanted of the trail. */
+/* Which lines of the trail to show. */
 struct audit_wish {
     int64_t since, until; /* ms of Unix time; 0: no bound */
     const char *token, *server, *tool;
@@ -54,7 +54,8 @@ static ino_t inode_of(const char *path)
     return stat(path, &st) ? 0 : st.st_ino;
 }
 
-/* A name may be free where the program was killed while it renamed the files. */
+/* The highest number of an older file. One number may be missing, if the program was killed while
+ * it renamed the files. */
 static uint64_t highest(const char *file)
 {
     uint64_t top = 0;
@@ -70,7 +71,7 @@ static uint64_t highest(const char *file)
     return top;
 }
 
-/* Opens all files at once; again, if a program has renamed them meanwhile. */
+/* Opens all files, and begins again if a program has renamed them meanwhile. */
 static bool trail_open(struct trail *t, const char *file)
 {
     for (int i = 0; i < TRIES; i++) {
@@ -158,7 +159,8 @@ static int check_file(struct audit_check *k, FILE *f, const char *name, bool las
     return why ? complain(name, number, why) : CMD_FINE;
 }
 
-/* The head is written after the line: one that is killed in between leaves it one line behind. */
+/* The head is written after the line: a program that is killed in between leaves the head one line
+ * behind. */
 static int check_head(const struct audit_check *k, const char *file, const char *head)
 {
     if (k->head.seq > k->seq || (k->head.seq && !k->met && k->begun))
@@ -177,7 +179,7 @@ static int verify(const char *file, const char *head)
     struct audit_check k = {.written = audit_file_is_written(head)};
     int code = CMD_FINE;
 
-    /* The head first: the files may only have more than it. */
+    /* The head is read first, so that the files can only be newer than the head. */
     if (audit_file_read_head(head, &k.head))
         code = complain(head, 1, "the head of the trail cannot be read");
     if (code == CMD_FINE && !trail_open(t, file))

@@ -76,7 +76,7 @@ static void on_mcp(void *owner, const struct caller *caller, struct http_exchang
         web_pages_all(o->pages, caller, x, req, sse);
 }
 
-/* An agent on a WebSocket may have been given no path. */
+/* The URL of an agent that uses a WebSocket may have no path. */
 static void on_root(void *owner, const struct caller *caller, struct http_exchange *x,
                     const struct http_request *req, struct span rest)
 {

@@ -28,7 +28,7 @@ enum {
     OPT_SOURCE,
 };
 
-/* The command line, read. */
+/* The parsed command line. */
 struct bus_wishes {
     struct args args;
     const char *url;
@@ -57,7 +57,7 @@ static void role_closed(void *arg)
 {
     struct bus_station *s = arg;
 
-    follow_free(s->follow); /* not earlier: agents on the bus can change the file */
+    follow_free(s->follow); /* not earlier: an open role lets agents change the file */
     bridge_stop(s->bridge, bridge_stopped, s);
 }
 

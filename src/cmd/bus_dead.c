@@ -10,7 +10,7 @@
 
 #include <stdio.h>
 
-/* Reads dead letters: one request at a time, and the next after its answer. */
+/* Reads dead letters: each request is sent after the answer to the one before. */
 struct reader {
     const struct command *self;
     const struct bus_settings *settings;

@@ -119,7 +119,7 @@ static void on_down(void *owner, const char *why)
     struct tail *t = owner;
 
     if (t->was_up)
-        return; /* until the bus is back, or Ctrl-C */
+        return; /* wait until the bus is back, or for Ctrl-C */
     cmd_error(t->self, "cannot join %s: %s", bus_describe(t->bus), why);
     t->code = CMD_FAILED;
     leave(t);

@@ -1,5 +1,5 @@
-/* The command `rialto call`: calls a tool, of a server that it starts or of the daemon's, and shows
- * the result. Called through the table of commands (cmd/table.c). */
+/* The command `rialto call`: calls a tool, of a server that it starts or through the daemon, and
+ * shows the result. Called through the table of commands (cmd/table.c). */
 #include "base/mem.h"
 #include "cmd/args.h"
 #include "cmd/arguments.h"
@@ -21,19 +21,19 @@ enum { LISTS_MS = 10 * 1000 };
 struct call_run {
     struct peer peer;
     const struct command *self;
-    const char *name;   /* the tool by the name that `rialto tools` prints; or NULL: */
-    const char *server; /* by its server and its own name */
+    const char *name;   /* as `rialto tools` prints it; NULL: `server` and `tool` are set */
+    const char *server; /* alias; `tool` is the tool's own name */
     const char *tool;
     char *found_server, *found_tool; /* owned: what `name` stands for */
     char **words;                    /* k=v pairs, or one JSON object */
     int n_words;
     const char *save; /* the folder for pictures and other files; or NULL */
     bool json;
-    bool by_daemon;    /* the bridge's one server is the daemon's */
-    uint64_t patience; /* ms that the daemon's server, which is starting, may take for its lists */
+    bool by_daemon;    /* the bridge's only server is one of the daemon's */
+    uint64_t patience; /* ms that a starting server of the daemon may take to list its tools */
     bool unapproved;   /* there was nobody to approve the call */
     bool yes, may_ask; /* approve the call without asking; a person can be asked */
-    struct questionnaire *person; /* NULL when there is none */
+    struct questionnaire *person; /* NULL: nobody can be asked */
     struct query_run *ask;
     uint64_t began; /* when the server was up */
     struct call *call;
@@ -165,8 +165,9 @@ static void on_answer(void *owner, struct span key, struct span answer)
     ask_answer(c->call, key, &(struct outcome){.kind = OUTCOME_RESULT, .body = answer});
 }
 
-/* Does the daemon, or our own bridge, ask whether to make the call? From the daemon the question
- * comes like one of the server, which the person trusts as far as to call it. */
+/* Is this the question of the daemon, or of our own bridge, whether to make the call? The daemon's
+ * is known by its text only, so a server could ask the same; but the user trusts this server enough
+ * to call it. */
 static bool is_approval(const struct call_run *c, const struct call *call, const struct ask *ask)
 {
     BUF_SCOPED scratch = {0}, words = {0};
@@ -286,7 +287,7 @@ static void settled(struct query_run *a)
         return;
     }
     struct view *v = exposure_view(one);
-    /* The user who starts the server from the configuration is its operator. */
+    /* The user who starts the server from the configuration is its operator, and may approve. */
     view_member(v, 0)->policy.approve_by = APPROVE_BY_EITHER;
     uint64_t waited = loop_now(a->loop) - c->began;
     if (waited < c->patience && !view_find(v, ITEM_TOOL, span_str(c->tool)))
@@ -304,9 +305,9 @@ static bool wants(const struct query_run *a, const struct provider *p)
     return c->name ? query_may_have(a, p, span_str(c->name)) : strcmp(p->alias, c->server) == 0;
 }
 
-/* --- calling by the running daemon --- */
+/* --- calling through the running daemon --- */
 
-/* Finds the tool of this name among the daemon's. */
+/* Finds the tool of this name among the daemon's tools. */
 static int resolve_by_daemon(struct daemon *d, struct call_run *c)
 {
     struct nearest near = nearest_to(span_str(c->name));
@@ -340,7 +341,7 @@ static int resolve_by_daemon(struct daemon *d, struct call_run *c)
     return CMD_FAILED;
 }
 
-/* The daemon's word on the server; empty: it has none of this name. */
+/* The server's entry in the daemon's status; empty: the daemon has no such server. */
 static struct span server_in(struct span status, const char *server)
 {
     struct json_iter it = json_iter(json_get(status, "servers").value);
@@ -376,7 +377,7 @@ static int call_by_daemon(struct daemon *d, struct span status, const struct con
 
 /* --- the command line --- */
 
-/* `rialto call SERVER TOOL ...`, or `rialto call NAME ...`: what follows a name is an argument. */
+/* `rialto call SERVER TOOL ...`, not `rialto call NAME ...`? Only arguments may follow NAME. */
 static bool names_server(const struct args *a, const struct config *config)
 {
     if (config_server(config, a->rest[0]))

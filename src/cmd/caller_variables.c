@@ -10,7 +10,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 
-/* What of a variable the daemon takes (config/variables.h). */
+/* The longest value that the daemon accepts (config/variables.h). */
 enum { VALUE_MAX = 32 * 1024 };
 
 static bool is_project(struct span name)
@@ -18,7 +18,7 @@ static bool is_project(struct span name)
     return span_is(name, "PROJECT");
 }
 
-/* Walks through the names. */
+/* Takes the next name from `rest`; false: there are no more. */
 static bool next_name(struct span *rest, struct span *name)
 {
     *name = span_cut(*rest, 0, span_find(*rest, ' '));
@@ -36,7 +36,7 @@ bool caller_variables_want_project(const struct caller_variables *v)
     return false;
 }
 
-/* A value that can go into a line and, there, into a header or an argument. */
+/* Can the value be sent in a line, and then be used in a header or an argument? */
 static bool can_be_brought(struct span value)
 {
     for (size_t i = 0; i < value.n; i++)

@@ -14,12 +14,12 @@
 #include <stdlib.h>
 #include <time.h>
 
-/* Columns of arguments or results, and of a story, off a terminal. */
+/* Columns of arguments or results, and of a story, when the output is no terminal. */
 enum { LINE_MAX_SHOWN = 200, STORY_WIDTH = 80 };
 enum { OPT_SERVER = ARGS_OWN, OPT_FAILED };
 enum { SHOWN = 20, SHOWN_MAX = 1000, LOOK_MS = 400 };
 
-/* The command line, read. */
+/* The parsed command line. */
 struct wish {
     const char *server;
     const char *id;
@@ -85,7 +85,7 @@ static void put_leg(struct buf *out, struct span call, struct span leg, bool wit
     buf_char(out, '\n');
 }
 
-/* A message that is passed on is the same one: what it carries is shown once. */
+/* A message that is passed on keeps its body, which is shown only once. */
 static void put_story(struct buf *out, struct span call)
 {
     struct json_iter it = json_iter(json_get(call, "story").value);
@@ -271,8 +271,7 @@ static void put_line(struct buf *out, const char *title, struct span call, const
     buf_char(out, '\n');
 }
 
-/* What a call was given and gave, in one line each. A call that is not recorded any more has none.
- */
+/* The arguments and the result of a call, a line each; nothing if it is not recorded any more. */
 static void put_carried(struct buf *out, struct daemon *d, int64_t id)
 {
     BUF_SCOPED path = {0}, answer = {0};
@@ -285,7 +284,7 @@ static void put_carried(struct buf *out, struct daemon *d, int64_t id)
     put_line(out, "result", buf_view(&answer), "result");
 }
 
-/* Each call that has ended; at the first time only the last `past` calls. */
+/* Each call that has ended since the last time; the first time only the last `past` calls. */
 static void put_news(struct buf *out, struct calls_follow *f, struct span list, uint64_t past,
                      bool json, struct daemon *d)
 {

@@ -11,12 +11,12 @@
 
 #include <string.h>
 
-enum { SERVERS = 1u << 0, TOOLS = 1u << 1, OWN_TOOLS = 1u << 2 /* of the server before it */ };
+enum { SERVERS = 1u << 0, TOOLS = 1u << 1, OWN_TOOLS = 1u << 2 /* of the server named before */ };
 enum { PATIENCE_MS = 1000, WORDS_MAX = 2 };
 
 static const struct {
     const char *command;
-    unsigned names[WORDS_MAX]; /* by the place of the word */
+    unsigned names[WORDS_MAX]; /* by the position of the word */
 } rows[] = {
     {"call", {SERVERS | TOOLS, OWN_TOOLS}},
     {"disable", {SERVERS}},
@@ -58,8 +58,8 @@ static const struct cmd_option *find_option(const struct command *c, const char 
     return NULL;
 }
 
-/* Counts the words that are no options and keeps the first; finds the configuration. -1: no name
- * is expected, but the value of an option or what follows "--". */
+/* Counts the words that are no options and keeps the first; finds the configuration. -1: the next
+ * word is no name, because it is the value of an option or comes after "--". */
 static int count_words(struct args *a, const struct command *c, char **words, int n,
                        const char **first)
 {
@@ -83,7 +83,7 @@ static int count_words(struct args *a, const struct command *c, char **words, in
 
 /* --- the names --- */
 
-/* A shell may expand what it is given, so only plain names are told. */
+/* A shell may expand what is printed, so only names without special characters are. */
 static void put_name(struct buf *out, struct span name)
 {
     for (size_t i = 0; i < name.n; i++)

@@ -1,9 +1,9 @@
 /*
- * candidates: the names of servers and tools that may stand next in a command line, for the
+ * candidates: the names of servers and tools that may come next in a command line, for the
  * completion of shells.
  *
- * They are known from the running daemon, or from what servers offered when they last ran: nothing
- * is started for them, and no secret is looked up by a command.
+ * The names come from the running daemon, or from what servers offered when they last ran: no
+ * server is started, and no command is run to look up a secret.
  */
 #ifndef RIALTO_CMD_CANDIDATES_H
 #define RIALTO_CMD_CANDIDATES_H

@@ -119,7 +119,7 @@ static void fill_pairs(struct secrets *secrets, const struct config_pairs *pairs
     }
 }
 
-/* Values that are found nowhere. */
+/* Append the names of variables in the entry that have no value anywhere. */
 static void find_missing(struct secrets *secrets, const struct config_server *s,
                          struct buf *missing)
 {

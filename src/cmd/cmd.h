@@ -10,7 +10,7 @@
 
 #include "base/buf.h"
 
-enum { CMD_FINE = 0, CMD_FAILED = 1, CMD_USAGE = 2 /* or configuration */ };
+enum { CMD_FINE = 0, CMD_FAILED = 1, CMD_USAGE = 2 /* wrong command line or configuration */ };
 
 struct cmd_option {
     const char *name; /* long, without dashes; NULL ends the table */

@@ -40,7 +40,7 @@ enum {
 
 enum { START_TIMEOUT = 60 * 1000, STALL_TIMEOUT = 60 * 1000 };
 
-/* The command line, read. */
+/* The parsed command line. */
 struct wishes {
     struct conductor_options conductor;
     struct conductor_trace_options trace;
@@ -166,7 +166,7 @@ static void on_signal(void *arg, int signo)
 
 /* --- running --- */
 
-/* False when `path` is this program under another name. */
+/* Is `path` a program, and not this one under another name? */
 static bool is_another_program(const char *path)
 {
     struct stat there, self;

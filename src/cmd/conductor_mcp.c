@@ -189,8 +189,8 @@ static int pump_in(struct carrier *c, short readable, short writable)
 }
 
 /*
- * Connects again after the connection broke; both directions begin with a whole line. Nothing is
- * sent twice but the initialize request, and that only if nothing came back yet.
+ * Connects again after the connection broke; both directions begin with a whole line. Only an
+ * initialize request is sent again, and only if nothing came back yet.
  */
 static bool reconnect(struct carrier *c)
 {

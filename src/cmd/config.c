@@ -43,7 +43,7 @@ static int show_effective(const struct args *a)
                    c->file ? c->file : "no configuration file");
         value_put_yaml(&out, tree);
     }
-    /* Tokens may also stand where the schema does not expect secrets, such as in arguments. */
+    /* Tokens may also be where the schema does not expect secrets, such as in arguments. */
     struct buf redacted = {0};
     log_redact(&redacted, buf_view(&out));
     cmd_print(&redacted);

@@ -1,6 +1,6 @@
 /* Finds the running daemon and sends HTTP requests through its control socket, one at a time and
- * waiting for each answer. Called by status.c, top.c, calls.c, logs.c, reload.c, approvals.c,
- * call.c, listing.c and doctor/daemon.c. */
+ * waiting for each answer. Called by the commands that use the daemon (status.c, calls.c, call.c
+ * ...), candidates.c and doctor/daemon.c. */
 #include "cmd/daemon.h"
 
 #include "admin/control.h"
@@ -72,7 +72,7 @@ static void on_done(void *owner, int code, const char *why, bool delivered)
     struct daemon *d = owner;
 
     (void)delivered;
-    d->fetch = NULL; /* a signal in the same turn of the loop must not cancel it again */
+    d->fetch = NULL; /* a signal in the same turn of the loop must not cancel what is done */
     d->code = code;
     snprintf(d->why, sizeof d->why, "%s", why);
     loop_stop(d->loop);
@@ -321,7 +321,7 @@ static void split_lines(struct buf *lines, const char **out)
 {
     size_t n = 0;
 
-    buf_cstr(lines); /* may move the bytes */
+    buf_cstr(lines); /* adds the NUL, and may move the bytes */
     char *at = lines->p;
     for (char *end; at && n < HEADERS_MAX && (end = strstr(at, "\r\n")); at = end + 2) {
         *end = '\0';
@@ -435,8 +435,8 @@ static char *only_socket(void)
     return only;
 }
 
-/* Nobody said which daemon, and the one of the file that would be read does not run: the only one
- * that does is meant. */
+/* The only daemon that runs. NULL when there is none or several, when the user has said which one
+ * is meant, or when the configuration that would be read has a daemon of its own. */
 static struct daemon *find_only(const struct args *a, const char *setting, const char *file)
 {
     const char *chosen = getenv("RIALTO_CONFIG");
@@ -521,7 +521,7 @@ struct config *daemon_stand_in(const struct daemon *d, const char *server)
     struct problems problems = {0};
     BUF_SCOPED text = {0}, path = {0};
 
-    buf_printf(&path, "http://localhost/mcp/%s", server); /* all characters of an alias fit */
+    buf_printf(&path, "http://localhost/mcp/%s", server); /* an alias needs no percent-encoding */
     buf_str(&text, "{\"remember\":false,\"servers\":{");
     json_quote(&text, span_str(server));
     buf_str(&text, ":{\"era\":\"modern\",\"transport\":\"streamable-http\",\"url\":");

@@ -13,20 +13,20 @@
 struct daemon;
 
 /* The daemon of the configuration that these options ask for, running or not; NULL, after a
- * message, when no socket is there. If they name no file, and the only daemon that there is belongs
- * to another, that one. */
+ * message, when it has no socket. If the options name no file and there is no such socket, but one
+ * daemon runs with another file: that daemon. */
 struct daemon *daemon_find(const struct args *a);
 /* The daemon that runs with this configuration, for commands that use its servers. */
 struct daemon *daemon_find_same(const struct args *a, const struct config *c);
 /* The same, without a message when there is none. */
 struct daemon *daemon_look(const struct args *a, const struct config *c);
-/* The daemon of this configuration file (NULL: of none), with this value of its `control`. */
+/* The daemon of this configuration file (NULL: of no file), whose `control` is `setting`. */
 struct daemon *daemon_open(const struct args *a, const char *setting, const char *file);
 /* The daemon whose socket is at this path. */
 struct daemon *daemon_at(const struct args *a, const char *path);
 void daemon_free(struct daemon *d);
-/* Finds it, does something with it, and lets it go. A status; the one of `act` if there is a
- * daemon. */
+/* Finds the daemon (daemon_find), calls `act` and frees the daemon. Returns the exit code of `act`,
+ * or CMD_FAILED when there is no daemon. */
 int daemon_do(const struct args *a, int (*act)(struct daemon *d, const struct args *a));
 
 /*
@@ -36,7 +36,7 @@ int daemon_do(const struct args *a, int (*act)(struct daemon *d, const struct ar
 MUST_CHECK int daemon_fetch(struct daemon *d, const char *path, struct span body, int *status,
                             struct buf *answer);
 
-/* Wait for so long, instead of ten seconds, for what the daemon answers by itself. */
+/* Sets the timeout, else ten seconds, of requests that the daemon answers by itself. */
 void daemon_wait_for(struct daemon *d, uint64_t ms);
 
 /* Is the status 200? If not, the error in the answer is printed. */
@@ -46,7 +46,7 @@ void daemon_put_value(struct buf *path, const char *text);
 
 /* --- for commands that go on until they are told to end --- */
 
-/* From now on SIGINT, SIGTERM and SIGHUP (unless ignored) end every wait, and the command is to
+/* From now on SIGINT, SIGTERM and SIGHUP (unless ignored) end every wait, and the command has to
  * end. */
 void daemon_mind_signals(struct daemon *d);
 /* As if a signal had come. */
@@ -54,16 +54,16 @@ void daemon_leave(struct daemon *d);
 bool daemon_is_over(const struct daemon *d);
 /* Wait; false once a signal has come. Callbacks of the loop may come meanwhile. */
 bool daemon_pause(struct daemon *d, uint64_t ms);
-/* Let daemon_pause return now, if the command is in it. */
+/* Let daemon_pause return now, if it is waiting. */
 void daemon_hurry(struct daemon *d);
 /* GET like daemon_fetch, without a message when there is no answer. -ECANCELED: a signal came. */
 MUST_CHECK int daemon_try(struct daemon *d, const char *path, int *status, struct buf *answer);
 struct loop *daemon_loop(const struct daemon *d);
 
 /*
- * One MCP request of the stateless era to the servers at `path`. `name` is that of the tool or
+ * One MCP request of the stateless era to the servers at `path`. `name` is the name of the tool or
  * other item, or empty; `params` are members of the params ("k":v,...), `headers` more header
- * lines. 0 with the raw result; negative, after a message, when there is none.
+ * lines. 0 with the raw result; negative, after a message, when there is no result.
  */
 MUST_CHECK int daemon_request(struct daemon *d, const char *path, const char *method,
                               struct span name, struct span params, struct span headers,

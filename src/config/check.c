@@ -1,5 +1,6 @@
 /* The checks of whole entries (a server, listen address, token or prompt) and of the configuration
- * as a whole. Those of entries are listed in schema_rows.c; config.c calls check_config. */
+ * as a whole. The checks of entries are listed in schema_rows.c and called by schema.c; config.c
+ * calls check_config. */
 #include "config/check.h"
 
 #include "base/ascii.h"
@@ -29,7 +30,7 @@ static void check_transport(struct schema_read *r, const struct value *v, const 
                                         [TRANSPORT_WS] = "a ws or wss URL",
                                         [TRANSPORT_STDIO] = "'command'"};
     struct span url = span_str(s->url);
-    bool open = span_starts(url, SPAN("${")); /* nobody knows yet */
+    bool open = span_starts(url, SPAN("${")); /* the scheme is not known yet */
     bool http = open || span_starts(url, SPAN("http")), ws = open || span_starts(url, SPAN("ws"));
     bool fits[] = {[TRANSPORT_AUTO] = true,
                    [TRANSPORT_STREAMABLE_HTTP] = http,
@@ -49,8 +50,8 @@ static void check_transport(struct schema_read *r, const struct value *v, const 
                      "'auth' is for http and https URLs; a WebSocket's token stands in 'headers'");
 }
 
-/* Does it say anything besides `profile`? An effective configuration names the defaults everywhere.
- */
+/* Does `auth` set anything besides `profile`? Defaults do not count: an effective configuration
+ * writes them out for every server. */
 static bool says_something(const struct config_auth *a)
 {
     return a->grant || a->per_user || a->issuer || a->client_id || a->client_secret ||
@@ -59,7 +60,7 @@ static bool says_something(const struct config_auth *a)
            a->idp_subject_token;
 }
 
-/* What the way to get tokens lacks; NULL: nothing. */
+/* The keys that the grant needs and that are missing; NULL: none. */
 static const char *lacks_of(const struct config_auth *a)
 {
     bool exchanges = a->grant == GRANT_ID_JAG || a->grant == GRANT_TOKEN_EXCHANGE;
@@ -80,7 +81,7 @@ static const char *lacks_of(const struct config_auth *a)
     return NULL;
 }
 
-/* Has the way to get tokens all that it needs? */
+/* Does `auth` have all keys that its grant needs, and none that contradict it? */
 static void check_auth(struct schema_read *r, const struct value *v, const char *shown,
                        const struct config_server *s)
 {
@@ -143,8 +144,10 @@ bool check_server(struct schema_read *r, const struct value *v, const char *show
     s->own_timeout = is_given(v, "timeout");
     s->attachments.given = is_given(v, "attachments");
     s->own_approve_by = is_given(v, "approve_by");
+    /* Closed pipes show that a program has ended, and a busy one that does not answer a ping must
+     * not be stopped. */
     if (command && !is_given(v, "ping"))
-        s->ping = 0; /* a program that ends closes its pipes, and a busy one must not be stopped */
+        s->ping = 0;
     if (s->command && strchr(s->command, ' ') && !s->args.n)
         problems_add(r->problems, PROBLEM_WARNING, place_of(v, "command"), shown,
                      "'command' is the program alone; what follows it belongs into 'args'");
@@ -232,7 +235,7 @@ static void check_aliases(struct schema_read *r, const struct value *servers)
         for (size_t i = 0; i < lowered.n; i++)
             lowered.p[i] = ascii_to_lower(lowered.p[i]);
         const struct value *first = map_get(&seen, buf_view(&lowered));
-        /* Exactly the same key twice was reported by the reader. */
+        /* A key that occurs twice was already reported by the reader. */
         if (first && !span_eq(first->key, v->key))
             problems_add(r->problems, PROBLEM_ERROR, v->key_at,
                          value_path(r->arena, servers->key.p, v),
@@ -306,7 +309,7 @@ static void check_scopes(struct schema_read *r, struct place at, const struct co
                          views->items[i].name, views->items[i].value);
 }
 
-/* Callers' tokens are exchanged only where their issuer is one that we take tokens of. */
+/* Callers' tokens can be exchanged only if we accept tokens of their issuer. */
 static void check_idp(struct schema_read *r, struct place at, const struct config *c,
                       const struct config_server *s)
 {
@@ -322,7 +325,7 @@ static void check_idp(struct schema_read *r, struct place at, const struct confi
                      s->alias, issuer);
 }
 
-/* Identity providers, introspection and our own issuer, as far as single keys do not tell. */
+/* Identity providers, introspection and our own issuer: the checks that need several keys. */
 static void check_signing_in(struct schema_read *r, const struct value *auth, struct place at,
                              const struct config *c)
 {
@@ -346,7 +349,7 @@ static void check_signing_in(struct schema_read *r, const struct value *auth, st
                      "set public_url: it is the name of the issuer, and where people sign in");
 }
 
-/* Two owners of one name would share sessions; a token of two owners identifies neither. */
+/* Tokens of the same name would share sessions; the same hash for two names identifies neither. */
 static void check_tokens(struct schema_read *r, const struct value *root, struct config *c)
 {
     const struct value *auth = value_get(root, "auth");
@@ -403,7 +406,7 @@ void check_config(struct schema_read *r, const struct value *root, struct config
     const struct value *servers = value_get(root, "servers");
 
     if (c->names && strcmp(c->names, "{tool}") == 0)
-        c->names = "bare"; /* the normal form of this pattern */
+        c->names = "bare"; /* "{tool}" and "bare" mean the same */
     if (servers && servers->type == VALUE_MAP)
         check_aliases(r, servers);
     apply_enabled_servers(r, root, c);

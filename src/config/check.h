@@ -24,9 +24,9 @@ schema_entry_fn check_server;
 schema_entry_fn check_listen;
 /* A prompt must be named. */
 schema_entry_fn check_prompt;
-/* It must say for which tools it is. */
+/* A capture rule must name its tools. */
 schema_entry_fn check_capture;
-/* A rule must say what follows, and have no more than one test of an argument. */
+/* A rule must have `then`, and at most one test of an argument. */
 schema_entry_fn check_rule;
 /* An issuer must have a name and keys. */
 schema_entry_fn check_jwt;

@@ -1,5 +1,5 @@
-/* The check of one entry of `rules`: a rule that is read otherwise than it was meant lets calls
- * through. Listed in schema_rows.c. */
+/* The check of one entry of `rules`. It is strict, because a rule that is misread lets calls
+ * through. Listed in schema_rows.c and called by schema.c. */
 #include "base/decimal.h"
 #include "base/mem.h"
 #include "config/check.h"

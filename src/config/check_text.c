@@ -1,6 +1,6 @@
 /* The checks of single texts: paths, names, addresses, URLs, origins, hosts, token hashes, headers.
- * Listed in the table of schema_rows.c; cmd/config.c, cmd/browser.c and hub/bus_host.c also call
- * some of them. */
+ * Listed in the table of schema_rows.c; check.c, import_guards.c, cmd/, admin/servers.c and
+ * hub/bus_host.c also call some of them. */
 #include "config/check.h"
 
 #include "base/ascii.h"
@@ -146,7 +146,7 @@ const char *check_address(struct span text)
     return ascii_is_words(host, ".-") ? NULL : wanted;
 }
 
-/* Does `text` start with one of the schemes and go on behind it without blanks? */
+/* Does `text` start with one of the schemes, followed by a host, and have no blanks? */
 static bool is_url(struct span text, const char *const *schemes, size_t n)
 {
     if (text.n > URL_MAX || has_control(text) || span_find(text, ' ') != text.n)

@@ -1,5 +1,5 @@
 /* A configuration: finding its file, reading and checking it, settings from the environment and the
- * command line on top, finding a server in it, and its end. Called by cmd/ at the start, by
+ * command line on top, finding a server in it, and freeing it. Called by cmd/ at the start, by
  * hub/follow.c for a reload, and wherever a server is looked up. */
 #include "config/load.h"
 
@@ -60,7 +60,7 @@ char *config_place(size_t n)
     return n == 0 ? mem_str(system_file) : NULL;
 }
 
-/* From the n-th place on. */
+/* config_find without the first `n` places. */
 static char *find_from(const char *given, size_t n)
 {
     if (!given)
@@ -153,11 +153,11 @@ static struct value *read_json(struct arena *a, struct span text, struct problem
     BUF_SCOPED relaxed = {0};
 
     bool fine = json_doc_relax(&relaxed, text);
-    (void)fine; /* what is wrong is reported with its place */
+    (void)fine; /* json_doc_read reports what is wrong, with its place */
     return json_doc_read(a, buf_view(&relaxed), problems);
 }
 
-/* The document as a tree in our own keys; NULL when it is neither JSON nor YAML. */
+/* The document as a tree in our own keys; NULL when it cannot be read in this format. */
 static struct value *read_document(struct arena *a, struct span text, enum config_format format,
                                    struct schema_read *reading, struct config *c,
                                    const struct import_hints *given)
@@ -218,7 +218,7 @@ static void fill(void *arg, const char *text, struct buf *out, struct buf *missi
     secrets_fill(arg, text, out, missing);
 }
 
-/* Reads the section `secrets` before all others, because values for these may come from there. */
+/* Reads the section `secrets` first: it says where ${NAME} in the other sections is looked up. */
 static void read_secrets(struct arena *a, const struct value *root, struct config *c,
                          struct schema_read *reading)
 {

@@ -28,13 +28,13 @@ struct config_join {
 
 /* Enums have the order of the words in the schema. */
 enum config_expose { EXPOSE_FULL, EXPOSE_SEARCH, EXPOSE_AUTO };
-/* "same", then those of config_expose in their order. */
+/* "same", then the values of config_expose in their order. */
 enum config_view_expose { VIEW_EXPOSE_SAME, VIEW_EXPOSE_FIRST };
 enum config_on_change {
     ON_CHANGE_BLOCK,
     ON_CHANGE_ASK,
     ON_CHANGE_WARN,
-    ON_CHANGE_RECORD, /* not in files: 'rialto lock' sees everything */
+    ON_CHANGE_RECORD, /* not in files: set by 'rialto lock', which records all changes */
 };
 enum config_describe { DESCRIBE_NOT, DESCRIBE_NAME, DESCRIBE_MCP };
 enum config_errors { ERRORS_AUTO, ERRORS_PROTOCOL, ERRORS_RESULTS };
@@ -60,11 +60,11 @@ struct config_view {
     struct config_strings servers;
     struct config_filter tools, resources, prompts;
     enum config_view_expose expose;
-    uint64_t expose_above; /* tokens; 0 = as at the top */
+    uint64_t expose_above; /* tokens; 0 = as the top-level key */
     enum config_errors errors;
 };
 
-/* A rule on arguments, as core/rules.h knows it. `in` and `range` are lists in JSON. */
+/* A rule on arguments (core/rules.h). `in` and `range` are lists in JSON. */
 struct config_rule {
     const char *server, *tool, *argument;
     const char *matches, *in, *range;
@@ -80,7 +80,7 @@ struct config_token {
     const char *expires; /* a time of RFC 3339, or NULL */
     struct principal_limits limits;
 };
-/* An issuer whose JWTs are taken. */
+/* An issuer whose JWTs are accepted. */
 struct config_jwt {
     const char *issuer, *jwks;
     const char *audience;      /* NULL: public_url + /mcp */
@@ -93,7 +93,7 @@ struct config {
     const char *file;    /* NULL for the built-in default */
     bool fixed;          /* given on a command line: no file is read, now or later */
     const char *project; /* what ${PROJECT} stands for; NULL: each caller has one of its own */
-    bool omits_headers;  /* a header whose variable is not set is left out, not its server */
+    bool omits_headers;  /* an unset variable leaves out its header, not the whole server */
 
     struct {
         struct config_listen *items;
@@ -127,7 +127,7 @@ struct config {
         struct config_token *items;
         size_t n;
     } tokens;
-    bool asks_tokens; /* auth says who may come in, be it nobody: nobody else is let in */
+    bool asks_tokens; /* `auth` lists who is let in (maybe nobody): all others are refused */
     bool anonymous;
     const char *public_url; /* without a slash at its end; NULL: not known */
     struct {
@@ -194,7 +194,7 @@ struct config {
     struct {
         enum config_audit on;
         const char *file;   /* NULL: audit.jsonl in the state folder */
-        const char *syslog; /* path of the socket of syslog, in place of a file; or NULL */
+        const char *syslog; /* path of syslog's socket, instead of a file; or NULL */
         uint64_t size, keep;
         enum config_audit_failure on_failure;
         enum config_audit_arguments arguments;

@@ -42,14 +42,14 @@ enum config_cage { SANDBOX_OFF, SANDBOX_LIGHT, SANDBOX_STRICT, SANDBOX_MAP };
 
 enum config_elicitation_mode { ELICITATION_DECLINE, ELICITATION_OFF, ELICITATION_HANDBACK };
 
-/* What becomes of the server's questions during calls from a bus. */
+/* How the server's questions (elicitation) during calls from a bus are handled. */
 struct config_elicitation {
     enum config_elicitation_mode mode;
     uint64_t max_per_call;
     struct config_strings denied_fields;
 };
 
-/* Where a text result of some tools has a file in base64. */
+/* For tools that return a file in base64 inside a JSON text: where the file is in that text. */
 struct config_capture {
     struct config_strings tools;
     const char *content;                /* the member with the bytes */
@@ -76,7 +76,7 @@ struct config_sandbox {
     struct config_strings read, write;      /* paths */
     struct config_strings network;          /* ports; "*" = everything; none = nothing */
     uint64_t memory, processes, cpu, files; /* 0 = no limit */
-    bool warns;                             /* sandbox.missing, copied to each server */
+    bool warns;                             /* sandbox.missing is "warn"; copied to each server */
 };
 
 enum config_grant {
@@ -88,9 +88,9 @@ enum config_grant {
     GRANT_TOKEN_EXCHANGE,
 };
 
-/* How tokens for the server are got. */
+/* How we obtain tokens for the server. */
 struct config_auth {
-    const char *profile; /* not NULL: a secret that something else renews, and no other member */
+    const char *profile; /* a secret that something else renews; if set, no other member is */
     enum config_grant grant;
     const char *issuer;
     const char *client_id, *client_secret, *client_metadata_url;
@@ -119,7 +119,7 @@ struct config_prompt {
 struct config_server {
     const char *alias;
     bool enabled;
-    const char *unset; /* names of variables without a value, for which it is left out; or NULL */
+    const char *unset; /* the server is left out: these variables have no value; or NULL */
     const char *id;    /* the server's id on a bus; may be NULL */
     enum config_origin origin;
 
@@ -132,7 +132,7 @@ struct config_server {
     struct config_sandbox sandbox;
 
     const char *url;
-    const char *socket; /* not in files: the url's host is reached by this Unix socket */
+    const char *socket; /* not in files: connect to this Unix socket instead of the url's host */
     enum config_transport transport;
     enum config_era era;
     struct config_pairs headers;

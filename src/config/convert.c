@@ -1,5 +1,5 @@
 /* Writing a document as YAML with our keys, and the problems with the document as comments before
- * it. Called by config.c for the command import. */
+ * it. Called by config.c for the command import, and by import.c for one entry. */
 #include "config/convert.h"
 
 #include "config/schema.h"

@@ -1,5 +1,6 @@
-/* Finds secrets in the texts of a configuration. Called by config.c after reading, by secret.c and
- * hub/server.c when ${NAME} was filled in, and by acp/secrets.c and cmd/conductor.c. */
+/* Finds secrets in the texts of a configuration. Called by config.c after reading, by secret.c,
+ * hub/filling.c and hub/server.c when ${NAME} was filled in, and by acp/secrets.c and
+ * cmd/conductor.c. */
 #include "config/credentials.h"
 
 #include "base/ascii.h"
@@ -106,7 +107,7 @@ void credentials_in_pair(struct span name, struct span value)
 {
     bool named = log_names_secret(name);
 
-    /* Every part of a cookie is a secret; of other texts, only parts with a telling name. */
+    /* Every part of a cookie is a secret; of other texts, only parts whose name suggests it. */
     add_parts(value, named && span_has_nocase(name, SPAN("cookie")));
     if (!named)
         return;

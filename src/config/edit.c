@@ -1,6 +1,7 @@
 /* Edits of a document, whatever its format: the entry is found, the format's editor changes the
- * text, and the result is read again and compared. Called by cmd/servers.c, cmd/host_setup*.c,
- * cmd/token.c, and by hub/bus_host.c when agents add or remove servers. */
+ * text, and the result is read again and compared. Called by server_edit.c, cmd/host_setup*.c,
+ * cmd/import.c, cmd/token.c, hub/follow.c, and by hub/bus_host.c when agents add or remove
+ * servers. */
 #include "config/edit_inside.h"
 
 #include "base/file.h"
@@ -25,7 +26,7 @@ static struct span bom_of(struct span text)
     return span_starts(text, SPAN("\xef\xbb\xbf")) ? span_cut(text, 0, 3) : span_cut(text, 0, 0);
 }
 
-/* The text as plain JSON with every byte in its place; false when it is none. */
+/* The text as plain JSON with every byte in its place; false when it is no JSON object. */
 static bool put_plain(struct buf *out, struct span text)
 {
     struct span bom = bom_of(text);
@@ -46,7 +47,7 @@ enum edit_format edit_format_of(struct span text)
 
 /* --- a document and the way to the place --- */
 
-/* YAML takes these for line ends as well; the editor counts lines by "\n" alone. */
+/* Are there line ends that YAML knows besides "\n"? The editor counts only "\n". */
 static bool has_odd_line_ends(struct span text)
 {
     for (size_t i = 0; i < text.n; i++) {
@@ -72,7 +73,7 @@ static struct value *read_tree(struct edited *d, enum edit_format format)
     else if (format == EDIT_JSON && put_plain(&d->plain, text))
         root = json_doc_read(&d->arena, buf_view(&d->plain), &problems);
     if (problems.errors)
-        root = NULL; /* also when a key stands twice: nobody knows which one counts */
+        root = NULL; /* also when a key occurs twice: it is not clear which one counts */
     problems_fini(&problems);
     return root;
 }
@@ -83,7 +84,7 @@ static void close_document(struct edited *d)
     arena_fini(&d->arena);
 }
 
-/* False when the text cannot be read, or has something else at the place. */
+/* False when the text cannot be read, or has a value of another type on the way to the place. */
 static bool open_document(struct edited *d, enum edit_format format, const struct edit_place *place,
                           struct span text)
 {
@@ -170,8 +171,8 @@ size_t edit_offset(struct span text, struct place at)
 
 /* --- what a document should have become --- */
 
-/* The document in one line, without maps and lists on the way to the place that are empty and need
- * not be there. */
+/* The document as one line of JSON. Empty maps and lists on the way to the place are left out,
+ * unless the place keeps_empty. */
 static void put_pruned(struct buf *out, struct edited *d)
 {
     for (size_t i = d->found; i > 0 && !d->chain[i]->n && !d->place->keeps_empty; i--)
@@ -203,7 +204,7 @@ static int refuse(struct err *err)
     return ERR_CONFIG;
 }
 
-/* Appends `edited` to `out` if it reads as the changed tree of `d`. */
+/* Appends `edited` to `out` if reading it gives the changed tree of `d`. */
 static int finish(struct buf *out, enum edit_format format, struct edited *d, struct buf *edited,
                   struct err *err)
 {
@@ -383,7 +384,7 @@ struct edit_place edit_servers(struct span text)
     return places[theirs];
 }
 
-/* The lock is on the folder: the file itself is replaced by each edit. */
+/* The lock is on the folder: each edit replaces the file, and a lock on the old file is useless. */
 int edit_lock(const char *path, unsigned ms, struct err *err)
 {
     char *real = realpath(path, NULL);

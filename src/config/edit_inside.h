@@ -1,8 +1,8 @@
 /*
  * edit_inside: what edit.c and its editors of JSON, YAML and TOML share.
  *
- * An editor appends the changed text to `out`; when it cannot, it appends nothing, or something
- * that edit.c finds wrong. It never needs to be sure: edit.c reads the result again.
+ * An editor appends the changed text to `out`. When it cannot make the change, it may append
+ * nothing or a wrong text: edit.c reads the result again and refuses it.
  */
 #ifndef RIALTO_CONFIG_EDIT_INSIDE_H
 #define RIALTO_CONFIG_EDIT_INSIDE_H
@@ -27,7 +27,7 @@ struct edited_cut {
     struct span with;
 };
 
-/* The map or list itself; NULL when the document has none. */
+/* The map or list at the place; NULL when the document has none there. */
 static inline struct value *edit_all(const struct edited *d)
 {
     return d->found == d->wanted ? d->chain[d->wanted] : NULL;

@@ -16,7 +16,7 @@ static bool is_space(char c)
     return is_blank(c) || c == '\r' || c == '\n';
 }
 
-/* The object or array of the place, or the innermost on the way to it that there is. */
+/* The object or array that the first `depth` keys of the place lead to. */
 static struct span container_of(const struct edited *d, size_t depth)
 {
     struct span all = buf_view(&d->plain);
@@ -110,7 +110,7 @@ static size_t comma_after(const struct edited *d, size_t at)
 
 /* --- putting in --- */
 
-/* The entry with its name, in a map or list of its own for each key that is missing. */
+/* The entry with its name, inside a new map or list for each missing key of the place. */
 static void put_member(struct buf *out, const struct edited *d, struct span name, struct span entry)
 {
     for (size_t i = d->found; i < d->wanted; i++) {
@@ -126,8 +126,8 @@ static void put_member(struct buf *out, const struct edited *d, struct span name
         buf_char(out, i == d->wanted && d->place->list ? ']' : '}');
 }
 
-/* Puts the first member into a container. One that has nothing but its brackets gets lines; what
- * stands in another stays as it is, behind the member. */
+/* Puts the first member into a container. Between bare brackets it gets a line of its own; blanks
+ * and comments between the brackets stay as they are, behind the member. */
 static void put_first(struct buf *out, const struct edited *d, struct span all, struct span member)
 {
     BUF_SCOPED with = {0};
@@ -188,7 +188,7 @@ void edit_json_put(struct buf *out, const struct edited *d, struct span name, st
 
 /* --- taking out --- */
 
-/* The member of the container that `v` was read from, and those beside it. */
+/* The member that `v` was read from, the one before it, and the container of both. */
 struct neighbours {
     struct span all, before, own;
     bool last;
@@ -216,8 +216,8 @@ static size_t index_of(const struct value *all, const struct value *v)
     return index;
 }
 
-/* What the only member leaves behind: nothing but the brackets when all of it stood on lines that
- * put_first made. */
+/* Takes out the only member. If it stands on a line of its own with only white space around it, as
+ * put_first writes it, nothing but the brackets is left. */
 static void take_only(struct buf *out, const struct edited *d, const struct neighbours *n)
 {
     size_t open = at_of(d, n->all.p) + 1, close = open + n->all.n - 2;
@@ -239,7 +239,7 @@ static void take_member(struct buf *out, const struct edited *d, const struct ne
     size_t begin = at_of(d, n->own.p), end = begin + n->own.n, own = comma_after(d, end);
     struct edited_cut cuts[2] = {{0, 0, SPAN_EMPTY}, {0, 0, SPAN_EMPTY}};
 
-    if (own == SIZE_MAX) { /* the comma before it goes */
+    if (own == SIZE_MAX) { /* the comma before the member goes */
         cuts[0].at = comma_after(d, at_of(d, n->before.p) + n->before.n);
         cuts[0].n = 1;
     } else {
@@ -258,7 +258,7 @@ static void take_member(struct buf *out, const struct edited *d, const struct ne
     edit_splice(out, d->text, cuts, COUNT_OF(cuts));
 }
 
-/* Was the container made by edit_json_put, and has only this member? It is ": {" and the member. */
+/* Was the container made by edit_json_put, as ": {MEMBER}" with this as its only member? */
 static bool was_made(const struct edited *d, const struct neighbours *n)
 {
     size_t open = at_of(d, n->all.p);

@@ -18,7 +18,7 @@ static void put_value(struct buf *out, const struct value *v)
     bool map = v->type == VALUE_MAP;
 
     if (!map && v->type != VALUE_LIST) {
-        value_put_json(out, v, false); /* null, which TOML has not, is found by edit.c */
+        value_put_json(out, v, false); /* null, which TOML does not have, is refused by edit.c */
         return;
     }
     buf_str(out, map ? "{ " : "[");
@@ -34,8 +34,8 @@ static void put_value(struct buf *out, const struct value *v)
     buf_str(out, map ? " }" : "]");
 }
 
-/* As a table at the end, behind a blank line. A file whose last line has no end has none after it.
- */
+/* Puts the entry as a table at the end, behind a blank line. If the file does not end with a line
+ * end, it does not afterwards either. */
 void edit_toml_put(struct buf *out, const struct edited *d, struct span name,
                    const struct value *entry)
 {
@@ -62,12 +62,12 @@ void edit_toml_put(struct buf *out, const struct edited *d, struct span name,
 
 /* --- taking out --- */
 
-/* The lines of the headers. */
+/* The search for the next header. */
 struct headers {
     const struct value *taken;
     unsigned after; /* the next header is looked for behind this line */
     unsigned first; /* the first line behind `after` with a header; 0 when there is none */
-    bool inside;    /* it belongs to the table that is taken out */
+    bool inside;    /* this header belongs to the table that is taken out */
 };
 
 static void look(struct headers *h, const struct value *v, bool inside)
@@ -82,7 +82,7 @@ static void look(struct headers *h, const struct value *v, bool inside)
         look(h, child, inside);
 }
 
-/* `end` without the comments right above the next header, which belong to that. */
+/* `end` moved up over the comments right above the next header: they belong to that header. */
 static size_t before_comments(struct span text, size_t begin, size_t end)
 {
     size_t kept = end;
@@ -98,7 +98,7 @@ static size_t before_comments(struct span text, size_t begin, size_t end)
     return kept;
 }
 
-/* Does the text end with this line end, so often? */
+/* Does the text end with `times` (1 or 2) line ends? */
 static bool ends_with(const struct buf *out, struct span newline, size_t times)
 {
     struct span end = span_from(buf_view(out), out->n - times * newline.n);
@@ -107,7 +107,7 @@ static bool ends_with(const struct buf *out, struct span newline, size_t times)
            span_starts(span_from(end, end.n - newline.n), newline);
 }
 
-/* Cuts each table of the entry up to the next header of another. */
+/* Cuts out each table of the entry, up to the next header that is not the entry's. */
 void edit_toml_take(struct buf *out, const struct edited *d, const struct value *v)
 {
     struct headers h = {.taken = v};
@@ -130,8 +130,8 @@ void edit_toml_take(struct buf *out, const struct edited *d, const struct value 
     buf_span(out, span_from(d->text, at));
     if (at != d->text.n)
         return;
-    /* The table was the last one: the blank line before it goes as well, and the line end that was
-     * put there for it. */
+    /* The table was the last one: the blank line and the line end that edit_toml_put wrote before
+     * it are taken out, too. */
     struct span newline = edit_newline(d->text);
     if (ends_with(out, newline, 2))
         out->n -= newline.n;

@@ -17,7 +17,7 @@ static bool is_filler(struct span line, size_t column)
     return first == '\n' || first == '\r' || (first == '#' && indent < column);
 }
 
-/* `end` without the filler lines that stand before it, down to `begin` at most. */
+/* `end` moved up over the filler lines before it, at most to `begin`. */
 static size_t before_fillers(struct span text, size_t begin, size_t end, size_t column)
 {
     while (end > begin) {
@@ -37,9 +37,9 @@ static unsigned line_of(const struct value *v)
     return v->key_at.line ? v->key_at.line : v->at.line;
 }
 
-/* The end of the lines of `v`, which is in d->chain[depth]: what follows it, or what follows the
- * map or list around it. Entries that came by an alias stand elsewhere, but then the result is
- * refused. */
+/* Where the lines of `v`, an entry of d->chain[depth], end: at the next entry, or at what follows
+ * the map or list around it. The lines of an aliased entry are elsewhere in the text, but then
+ * edit.c refuses the result. */
 static size_t end_of(const struct edited *d, const struct value *v, size_t depth)
 {
     while (!v->next && depth)
@@ -47,7 +47,7 @@ static size_t end_of(const struct edited *d, const struct value *v, size_t depth
     return v->next ? edit_line(d->text, line_of(v->next)) : d->text.n;
 }
 
-/* Where the dash stands that begins this item of a list, from 0; SIZE_MAX: not on its line. */
+/* The column, from 0, of the dash that begins this item of a list; SIZE_MAX: none on its line. */
 static size_t dash_of(const struct edited *d, const struct value *item)
 {
     struct span line = span_from(d->text, edit_line(d->text, item->at.line));
@@ -58,7 +58,7 @@ static size_t dash_of(const struct edited *d, const struct value *item)
     return at < line.n && line.p[at] == '-' ? at : SIZE_MAX;
 }
 
-/* The column of the entries that stand on lines of their own, from 0; SIZE_MAX when they do not. */
+/* The column of the entries, from 0; SIZE_MAX when they are not on lines of their own. */
 static size_t column_of(const struct edited *d, const struct value *all)
 {
     const struct value *first = all->first;
@@ -74,7 +74,7 @@ static size_t column_of(const struct edited *d, const struct value *all)
 
 /* --- putting in --- */
 
-/* The lines of an entry from this column on, below keys that are missing. */
+/* The lines of an entry, indented to `column`, below the missing keys of the place. */
 static void put_lines(struct buf *out, const struct edited *d, size_t column, struct value *entry)
 {
     struct arena scratch = {0};
@@ -103,7 +103,8 @@ static void put_lines(struct buf *out, const struct edited *d, size_t column, st
     arena_fini(&scratch);
 }
 
-/* Puts whole lines at `at`. Behind a last line that has no end, they have none either. */
+/* Takes out `cut` and puts whole lines at `at`. Behind a last line without a line end, they have
+ * none either. */
 static void insert_lines(struct buf *out, const struct edited *d, size_t at, struct span cut,
                          struct span lines)
 {
@@ -129,8 +130,8 @@ static struct span token_of(const struct edited *d, const struct value *all)
     return span_cut(d->text, edit_offset(d->text, all->at), brackets ? 2 : all->text.n);
 }
 
-/* Puts the first entry below the key of an empty map or list. An entry that is further in tells
- * edit_yaml_take that the key at the end of the file was there before. */
+/* Puts the first entry below the key of an empty map or list. Below a last key without {}, it is
+ * indented twice, which tells edit_yaml_take that the key was there before. */
 static void put_below(struct buf *out, const struct edited *d, struct value *all,
                       struct value *entry)
 {
@@ -151,8 +152,8 @@ void edit_yaml_put(struct buf *out, const struct edited *d, struct span name, st
     size_t column = column_of(d, all);
     BUF_SCOPED lines = {0};
 
-    (void)name;                                  /* it is the entry's key, or its member */
-    if (!d->found && (column == 0 || !all->n)) { /* a key of the file itself */
+    (void)name;                                  /* `entry` has it as its key, or as a member */
+    if (!d->found && (column == 0 || !all->n)) { /* a new top-level key */
         if (all->type == VALUE_MAP && !all->n)
             return; /* {}: no line can follow */
         put_lines(&lines, d, 0, entry);
@@ -169,8 +170,9 @@ void edit_yaml_put(struct buf *out, const struct edited *d, struct span name, st
 
 /* --- taking out --- */
 
-/* What becomes of the key above when the last entry goes: {} comes back where it was cut out, or
- * must stand; a key that edit_yaml_put made goes as well. Gives what is written at *at. */
+/* What happens to the key above when the last entry is taken out: {} is written behind it where
+ * edit_yaml_put cut it out, or where the place keeps_empty; a key that edit_yaml_put made goes, too
+ * (*begin moves up). Returns the text to write at *at. */
 static const char *empty_of(const struct edited *d, const struct value *v, size_t *begin,
                             size_t *at)
 {

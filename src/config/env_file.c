@@ -6,7 +6,7 @@
 
 enum { ENV_FILE_MAX = 256 * 1024, ENV_FILE_PAIRS = 4096 };
 
-/* A value without its quotes; "\n" and the like count in double quotes. */
+/* A value without its quotes; escapes such as "\n" are decoded only in double quotes. */
 static void put_value(struct buf *out, struct span text)
 {
     char quote = text.n > 1 && text.p[0] == text.p[text.n - 1] ? text.p[0] : '\0';

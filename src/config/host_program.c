@@ -1,5 +1,5 @@
-/* The table of host programs, and where their files are on this machine. Called by import*.c,
- * cmd/host_setup*.c and cmd/import.c. */
+/* The table of host programs, and where their files are on this machine. Called by
+ * cmd/host_setup*.c, cmd/setup.c and cmd/import.c; import*.c read the table. */
 #include "config/host_program.h"
 
 #include "base/mem.h"
@@ -69,7 +69,7 @@ const struct host_program host_programs[] = {
      .paths = {"$CODEX_HOME//config.toml", "~/.codex//config.toml"},
      .program = "codex",
      .format = EDIT_TOML,
-     .place = {.keys = {"mcp_servers"}}, /* in TOML a table without entries is none */
+     .place = {.keys = {"mcp_servers"}}, /* in TOML, the table goes with its last entry */
      .entry = STD,
      .unit = "s",
      .variables = HOST_NO_VARIABLES,
@@ -164,7 +164,7 @@ static const char *env_or_null(const char *name)
     return value && *value ? value : NULL;
 }
 
-/* Append what the first part of a path stands for, and give the rest; NULL: nothing. */
+/* Append the folder that a path begins with, and return the rest; NULL: its variable is not set. */
 static const char *put_base(struct buf *out, const char *path)
 {
     const char *home = env_or_null("HOME"), *config = env_or_null("XDG_CONFIG_HOME");
@@ -229,7 +229,7 @@ static bool is_installed(const struct host_program *h)
     return found;
 }
 
-/* A path below a variable that is set stands for all others. */
+/* Is the first path below a variable of the host that is set? Then the other paths do not count. */
 static bool is_chosen(const struct host_program *h)
 {
     BUF_SCOPED base = {0};
@@ -264,7 +264,7 @@ char *host_program_path(const struct host_program *h, size_t n, bool *installed)
 
 /* --- whose file it is --- */
 
-/* Does the path end as this one of a host does, from the folder on? */
+/* Does `path` end like `theirs`, a path of a host, without its first part (~ or a variable)? */
 static bool ends_like(struct span path, const char *theirs)
 {
     BUF_SCOPED end = {0};
@@ -272,7 +272,7 @@ static bool ends_like(struct span path, const char *theirs)
     for (const char *p = theirs + strcspn(theirs, "/"); *p; p++)
         if (p[0] != '/' || p[1] != '/')
             buf_char(&end, *p);
-    /* "/config.toml" alone says nothing. */
+    /* "/config.toml" alone does not identify a host. */
     bool telling = end.n > 1 && (end.p[1] == '.' || memchr(end.p + 1, '/', end.n - 1));
     return telling && path.n >= end.n && span_eq(span_from(path, path.n - end.n), buf_view(&end));
 }

@@ -27,19 +27,19 @@ struct host_program {
     const char *title; /* for people */
     /*
      * Its files. "~/" is the home folder, "$X/" the user's configuration folder, "$NAME" the value
-     * of a variable, without which the path does not count. What is before "//" exists where the
-     * host is installed.
+     * of a variable; if it is not set, the path does not count. If the folder before "//" exists,
+     * the host is installed.
      */
     const char *paths[HOST_PATHS];
-    const char *program; /* which is on PATH where the host is installed; may be NULL */
-    const char *folder;  /* the same for a folder, for paths without "//"; may be NULL */
+    const char *program; /* if it is on PATH, the host is installed; may be NULL */
+    const char *folder;  /* the same if this folder exists, for paths without "//"; may be NULL */
     enum edit_format format;
     struct edit_place place;
     bool projects;     /* its file also has servers of projects: projects.FOLDER.mcpServers */
-    const char *entry; /* ours, in JSON, with @ for the path of this program */
-    const char *unit;  /* of the number `timeout`: "s" or "ms"; NULL when that is not known */
+    const char *entry; /* our entry in its file, as JSON; @ is the path of this program */
+    const char *unit;  /* of a number in `timeout`: "s" or "ms"; NULL: not known */
     enum host_variables variables;
-    const char *then; /* what the user has to do so that the host notices */
+    const char *then; /* what the user has to do so that the host notices the change */
 };
 
 extern const struct host_program host_programs[];
@@ -48,8 +48,8 @@ extern const size_t host_programs_n;
 const struct host_program *host_program_find(const char *name);
 /* The host whose file has this path, wherever the home folder is; NULL when none has. */
 const struct host_program *host_program_of_path(const char *path);
-/* Its n-th file, which may not exist; NULL past the end. *installed tells whether the host seems to
- * be. The caller frees the path. */
+/* The host's n-th file, which may not exist; NULL past the end. *installed: the host seems to be
+ * installed. The caller frees the path. */
 char *host_program_path(const struct host_program *h, size_t n, bool *installed);
 /* Is the program of this name on PATH? Its path, which the caller frees, or NULL. */
 char *host_program_command(const char *name);

@@ -1,6 +1,6 @@
 /* Recognising files of other MCP programs, and the table of their keys with what each becomes in
- * our files. Called by config.c for every document; import_manifest.c calls back for each server.
- */
+ * our files. Called by config.c for every document and by cmd/host_setup_plan.c for one entry;
+ * import_manifest.c and import_hosts.c call back for each server. */
 #include "config/import.h"
 
 #include "base/ascii.h"
@@ -11,26 +11,26 @@
 
 enum { SHOWN_MAX = 64 }; /* bytes of an unknown value in a message */
 
-/* How a member of a server's entry is taken. */
+/* What is done with a member of a server's entry. */
 enum treatment {
     RENAME,   /* the same value under our name */
-    NEGATE,   /* true for false */
+    NEGATE,   /* a boolean with the opposite meaning */
     MS,       /* a number of milliseconds */
     SECONDS,  /* a number of seconds */
     UNCLEAR,  /* a text has a unit; a number is seconds or milliseconds, depending on the program */
-    WAY,      /* the transport, in other words than ours */
+    WAY,      /* the transport, in the other program's words */
     KIND,     /* the transport, but we detect it ourselves: only the word is checked */
     FILTER,   /* tools: a list of them, or maps of lists */
     APPROVAL, /* tools: "always", a list, or a map with such things */
     CONTEXT,  /* prompts: "auto", or a list */
-    MARK,     /* what a bus bridge has written beside the entry; anybody else's is left out */
+    MARK,     /* id or origin as a bus bridge writes them; values of another form are left out */
     IGNORE,   /* concerns only the program that the file was written for */
     DROP,     /* left out with a warning: the user will miss it */
     BOUND,    /* bounds the server or its callers: the server must not run without the bound */
 };
 
 static const struct foreign_key {
-    const char *theirs; /* upper and lower case are the same in some of these programs */
+    const char *theirs; /* compared without case, as some of these programs do */
     const char *ours;
     enum treatment treatment;
     bool manifest; /* a key of manifests only */
@@ -360,7 +360,7 @@ static bool treat_member(struct importing *im, struct value *server, struct valu
     return treat_value(im, server, v, f);
 }
 
-/* Other programs allow any name; ours becomes part of tool names and addresses. */
+/* Other programs allow any name; here it becomes part of tool names and addresses. */
 static void treat_name(struct importing *im, struct value *server)
 {
     BUF_SCOPED name = {0};
@@ -402,14 +402,14 @@ bool import_server(struct importing *im, struct value *server)
     if (literal)
         import_variables(im, server); /* before import_shapes writes variables of ours */
     import_shapes(im, server);
-    /* A manifest whose server has neither is refused by the schema. */
+    /* In a manifest, the schema refuses a server that has neither. */
     if (!im->manifest && !import_member(im, server, "url") &&
         !import_member(im, server, "command")) {
         import_say(im, PROBLEM_WARNING, server, NULL,
                    "server left out: it has neither 'command' nor 'url'");
         return false;
     }
-    /* An empty one is no transport either; a manifest must say how a server is spoken to. */
+    /* A manifest must name the transport of each server; an empty value does not count. */
     if (im->manifest && !import_member(im, server, "transport"))
         import_say(im, PROBLEM_ERROR, server, NULL,
                    "expected the key 'transport': stdio, sse or streamable-http");
@@ -557,6 +557,6 @@ struct value *import_entry(struct arena *a, const struct host_program *host, str
 
     im.servers = host->place.keys[0];
     if (entry->type != VALUE_MAP || !import_server(&im, entry) || im.rules)
-        return NULL; /* guards that become rules stay where they are enforced */
+        return NULL; /* an entry cannot hold rules: a server with guards stays in its file */
     return convert_entry(a, entry);
 }

@@ -32,7 +32,7 @@ static bool has_only(const struct value *map, const char *const *keys, size_t n)
     return map->type == VALUE_MAP && known == map->n;
 }
 
-/* A list of texts; no list at all is an empty one. */
+/* Is it a list of texts? A missing list counts as an empty one. */
 static bool is_texts(const struct value *list)
 {
     if (!list || list->type == VALUE_NULL)
@@ -172,8 +172,8 @@ void import_guards_end(struct importing *im, struct value *root)
 
 /* --- questions --- */
 
-/* Our word for a mode; NULL when it is not known. `auto` asks a model beside the agent: there is
- * none here, and RockBot declines what nobody answers. */
+/* Our word for a mode; NULL when it is not known. In RockBot, `auto` lets a model answer. There is
+ * none here, and RockBot declines a question that nobody answers. */
 static const char *mode_of(const struct value *mode)
 {
     static const char *const words[][2] = {
@@ -187,7 +187,7 @@ static const char *mode_of(const struct value *mode)
     return NULL;
 }
 
-/* A whole number up to `most`, or none. */
+/* Is it a whole number up to `most`, or missing? */
 static bool is_number(const struct value *v, uint64_t most)
 {
     uint64_t n;
@@ -274,7 +274,7 @@ static const char *const file_keys[] = {"thresholdBytes", "uploadFieldName", "en
 static const char *const capture_keys[] = {"tools", "contentField", "nameField", "mimeField",
                                            "encodingField"};
 
-/* A map with no member but these, or none at all. */
+/* Is it a map with no member but these, or missing? */
 static bool is_map_of(const struct value *v, const char *const *keys, size_t n)
 {
     return !v || v->type == VALUE_NULL || has_only(v, keys, n);
@@ -311,7 +311,7 @@ static const char *wrong_capture(const struct value *capture)
                   "'nameField', 'mimeField' and 'encodingField'";
 }
 
-/* RockBot takes one without the slash, too. */
+/* Adds a missing first slash: RockBot takes paths without it, too. */
 static void put_endpoint(struct buf *out, struct span text)
 {
     buf_str(out, span_starts(text, SPAN("/")) ? "" : "/");
@@ -373,7 +373,7 @@ static void move_capture(struct importing *im, struct value *capture, struct val
         struct value *field = value_new(im->arena, VALUE_MAP, v->at);
         for (size_t i = 0; i < COUNT_OF(names); i++)
             move(v, capture_keys[i], field, names[i]);
-        if (value_get(field, "tools")) /* without, the rule is for no tool */
+        if (value_get(field, "tools")) /* a rule without tools applies to none */
             value_append(fields, field);
     }
     if (fields && fields->n)

@@ -13,8 +13,8 @@ static struct value *at_place(const struct value *root, const struct edit_place 
     return v && v->type == (place->list ? VALUE_LIST : VALUE_MAP) ? v : NULL;
 }
 
-/* Is the server one of MCP that the host starts or connects to? Goose and Zed list other things
- * beside them. */
+/* Is it an MCP server that the host starts or connects to? Goose and Zed list other things beside
+ * MCP servers. */
 static bool is_server(const struct value *v)
 {
     static const char *const others[] = {"builtin", "platform", "frontend", "inline_python"};
@@ -31,7 +31,7 @@ static bool is_server(const struct value *v)
     return false;
 }
 
-/* A document with `mcpServers` may be anybody's, and one with `servers` ours. */
+/* Is this certainly the host's document? `mcpServers` may be any program's, `servers` ours. */
 static bool tells(const struct host_program *h, const struct value *servers)
 {
     if (h->place.list)
@@ -44,7 +44,7 @@ static bool tells(const struct host_program *h, const struct value *servers)
     return false;
 }
 
-/* Has it servers of projects, as Claude Code's file? */
+/* Does the document have servers of projects, like Claude Code's file? */
 static bool has_projects(const struct value *root)
 {
     const struct value *projects = value_get(root, "projects");
@@ -73,7 +73,7 @@ struct value *import_host_servers(struct importing *im, const struct value *root
     return NULL;
 }
 
-/* The items of a list by their names. */
+/* Turns the list into a map, with the `name` of each item as its key. */
 static void name_items(struct importing *im, struct value *list)
 {
     for (struct value *v = list->first, *next; v; v = next) {
@@ -99,7 +99,7 @@ static bool has_name(const struct value *servers, struct span name)
     return false;
 }
 
-/* The servers of a project, with the folder's name where another server has their name. */
+/* Adds the servers of a project; a name that is taken gets the folder's name appended. */
 static void take_project(struct importing *im, struct value *servers, const struct value *project)
 {
     struct value *own = value_get(project, "mcpServers");
@@ -143,6 +143,6 @@ void import_host(struct importing *im, struct value *root, struct value *servers
     }
     servers->next = NULL;
     servers->as = SPAN("servers");
-    root->first = root->last = servers; /* the host's other settings are its own */
+    root->first = root->last = servers; /* the host's other settings are left out */
     root->n = 1;
 }

@@ -1,8 +1,8 @@
 /*
  * import_inside: declarations that the files of import share. import.c knows the dialects and the
- * members of a server, import_guards.c what bounds it, import_manifest.c the manifest around them,
- * import_shapes.c members of other shapes, import_hosts.c documents of host programs,
- * import_variables.c the ${...} in their texts.
+ * members of a server, import_guards.c RockBot's members that restrict a server, import_manifest.c
+ * manifests, import_shapes.c members of other shapes, import_hosts.c documents of host programs,
+ * import_variables.c the ${...} in texts.
  */
 #ifndef RIALTO_CONFIG_IMPORT_INSIDE_H
 #define RIALTO_CONFIG_IMPORT_INSIDE_H
@@ -15,7 +15,7 @@ struct importing {
     const char *servers; /* key of the map of servers */
     struct value *rules; /* what the guards of servers became; NULL when there are none */
     const struct host_program *host; /* whose file it is; NULL when that is not known */
-    bool manifest; /* a manifest: has members of its own, and unknown ones are errors */
+    bool manifest; /* a manifest: has members of its own, and must name every transport */
     bool thorough;
 };
 
@@ -30,21 +30,21 @@ bool import_server(struct importing *im, struct value *server);
  */
 const struct value *import_member(const struct importing *im, const struct value *server,
                                   const char *ours);
-/* A member `key` of `map` that means our key `ours`. */
+/* Adds `v` to `map` under our key `ours`. */
 void import_add(struct value *map, const char *ours, struct value *v);
 /* Is the value empty? Some programs write every key that they know, used or not. */
 bool import_is_empty(const struct value *v);
 
 /* Rewrite the members of a server that other programs write in other shapes than ours. */
 void import_shapes(struct importing *im, struct value *server);
-/* The servers of a host's document; NULL when it is none. Sets im->host when that is not known. */
+/* The servers of a host's document, with im->host set; NULL when it is no host's document. */
 struct value *import_host_servers(struct importing *im, const struct value *root,
                                   const struct import_hints *hints);
 /* Turn that document into one of ours. */
 void import_host(struct importing *im, struct value *root, struct value *servers);
 
-/* Members that bound a server, each turned into our keys. NULL, or what is not understood: then the
- * server must not run. */
+/* Turn a member that restricts a server into our keys. Returns NULL, or what is not understood:
+ * then the server must not run. */
 typedef const char *import_bound_fn(struct importing *im, struct value *server, struct value *v);
 import_bound_fn import_guards, import_elicitation, import_auth, import_attachments;
 /* Put the rules of the guards into the document, before the rules that it has. */
@@ -55,7 +55,7 @@ void import_variables(struct importing *im, struct value *server);
 /* Does a text in the tree have a variable that only VS Code knows? */
 bool import_has_variables(const struct value *v);
 
-/* Turn the keys of the whole document into ours; `config` is its member of that name. */
+/* Turn the keys of a whole manifest into ours; `config` is its member of that name. */
 void import_manifest(struct importing *im, struct value *root, struct value *config);
 
 #endif

@@ -10,7 +10,7 @@ static const char *const foreign_keys[] = {"id",          "name",       "version
 /* Keys of the manifest's `config` that need no counterpart here. */
 static const char *const needless_keys[] = {"prompts_cache_ttl", "reconnect_interval"};
 
-/* Keys of ours that have other defaults in a manifest: what the document behind it says. */
+/* Our keys that have other defaults in a manifest, by assistant4's ADR 006 (docs/seeds.md). */
 static const char *const presets[][2] = {
     {"names", "mcp_{server}_{tool}"},
     {"describe_server", "mcp"},

@@ -5,7 +5,7 @@
 #include "config/host_program.h"
 #include "config/import_inside.h"
 
-/* The member of the server that is a map or list of ours, made when it is not there. */
+/* The member `key` of the server; a new map or list if it is missing or of another type. */
 static struct value *member_of(struct importing *im, struct value *server, const char *key,
                                enum value_type type)
 {
@@ -22,7 +22,7 @@ static struct value *member_of(struct importing *im, struct value *server, const
     return v;
 }
 
-/* Sets NAME of a map to "BEFORE${VARIABLE}", or to the text as it is. */
+/* Sets `name` to "BEFORE${env:TEXT}" for a variable, else "BEFORETEXT", if it is not set yet. */
 static void set_pair(struct importing *im, struct value *map, struct span name, const char *before,
                      struct span text, bool variable)
 {
@@ -37,8 +37,8 @@ static void set_pair(struct importing *im, struct value *map, struct span name, 
     value_append(map, v);
 }
 
-/* Makes the members of the map `v` the server's own: `from` is called `to` there, and the others
- * `others`, or as they are. What the server has already stays. */
+/* Moves the members of the map `v` to the server: `from` is renamed to `to`, and the others to
+ * `others` (NULL: not renamed). A member that the server already has stays. */
 static void move_members(struct value *server, struct value *v, const char *from, const char *to,
                          const char *others)
 {
@@ -80,7 +80,7 @@ static void split_command(struct importing *im, struct value *server, struct val
     }
 }
 
-/* The members of a map belong to the server. */
+/* Moves the members of a map to the server. */
 static void lift(struct importing *im, struct value *server, struct value *v)
 {
     (void)im;
@@ -88,7 +88,7 @@ static void lift(struct importing *im, struct value *server, struct value *v)
         move_members(server, v, "", NULL, NULL);
 }
 
-/* Names of variables that the server gets with the values they have. */
+/* A list of variables that are passed on to the server with their values. */
 static void forward(struct importing *im, struct value *server, struct value *v)
 {
     static const char *const own[] = {"env", "envs", "environment"};
@@ -134,7 +134,8 @@ static void bearer(struct importing *im, struct value *server, struct value *v)
              "Bearer ", v->text, false);
 }
 
-/* A list names the tools to offer; ["*"] is all of them. A map is ours, or has approvals. */
+/* A list names the tools to offer; ["*"] is all of them. A map is ours; in TOML it has approvals
+ * and is left out. */
 static void take_tools(struct importing *im, struct value *server, struct value *v)
 {
     bool all = false;
@@ -157,7 +158,7 @@ static void split_timeout(struct importing *im, struct value *server, struct val
         move_members(server, v, "startup", "connectionTimeout", "requestTimeout");
 }
 
-/* A variable without a value is one that is not to be set. */
+/* null means that the variable is not to be set. */
 static void drop_nulls(struct importing *im, struct value *server, struct value *v)
 {
     (void)im;

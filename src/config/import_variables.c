@@ -85,8 +85,8 @@ static void put_replacement(struct importing *im, struct buf *out, const struct 
     }
 }
 
-/* How much of `text` is a variable that only this host writes so: $X, {env:X}, ${{ secrets.X }}.
- * *name is the variable's name, or empty when "${" is to stay as it is. */
+/* The length of a variable in this host's own form ($X, {env:X}, ${{ secrets.X }}) at the start of
+ * `text`; 0: none. *name is the variable's name, or empty when "${" is plain text for this host. */
 static size_t own_variable(const struct importing *im, struct span text, const struct value *member,
                            struct span *name)
 {

@@ -1,6 +1,6 @@
 /* A JSON text as a value tree with lines and columns, advice on syntax errors, and the removal of
- * comments and trailing commas. Called by config.c, and by schema_dump.c for values that are JSON.
- */
+ * comments and trailing commas. Called by config.c, edit.c and server_edit.c, by schema_dump.c for
+ * values that are JSON, and by cmd/. */
 #include "config/reader.h"
 #include "wire/json.h"
 

@@ -24,15 +24,15 @@ enum { CONFIG_MAX_BYTES = 4 * 1024 * 1024 };
  * caller frees the path; NULL when there is no file.
  */
 char *config_find(const char *given);
-/* The same for programs that hosts start in any folder: the working folder is not looked into,
- * because what was cloned there must not start commands. */
+/* The same for programs that hosts start in any folder: files in the working folder are ignored,
+ * because a cloned repository must not be able to start commands. */
 char *config_find_outside(const char *given);
-/* The user's own file, there or not; NULL without a home. The caller frees the path. */
+/* The user's own file, which may not exist; NULL without a home. The caller frees the path. */
 char *config_user_file(void);
 /* The n-th place where config_find looks when nothing is given, NULL past the end. The caller frees
  * the path. */
 char *config_place(size_t n);
-/* All these places, for messages: "./rialto.yaml, ..." */
+/* All these places, for messages: "$RIALTO_CONFIG, ./rialto.yaml, ..." */
 void config_put_places(struct buf *out);
 
 enum config_format { CONFIG_YAML, CONFIG_JSON, CONFIG_TOML };
@@ -43,7 +43,7 @@ enum config_format config_format_of(const char *path, struct span text);
 bool config_read_text(const char *path, struct buf *text, struct problems *problems);
 /* NULL when there are errors. */
 struct config *config_load(const char *path, struct problems *problems);
-/* The same with the tokens (auth.tokens) of another document, `tokens`, added; `path` NULL: of the
+/* The same, with auth.tokens of the document `tokens` added; `path` NULL: added to the
  * configuration without a file. */
 struct config *config_load_with(const char *path, struct span tokens, struct problems *problems);
 /* The same from memory; `preview` takes keys of features that this version does not have yet. */
@@ -52,9 +52,9 @@ struct config *config_parse(struct span text, enum config_format format, bool pr
 /* The configuration without a file. */
 struct config *config_default(void);
 /*
- * Append the document of any known program, or of this host, as our own YAML; members that could
- * not be converted stand in comments, which also name the `source`. False, with nothing appended,
- * when there are errors.
+ * Append the document of any known program (of `host`, if it is not NULL) as our own YAML. Comments
+ * name the `source` and the members that could not be converted. False, with nothing appended, when
+ * there are errors.
  */
 bool config_convert(struct span text, enum config_format format, const struct host_program *host,
                     const char *source, struct buf *out, struct problems *problems);

@@ -36,8 +36,8 @@ void plan_make(struct plan *p, const struct config *from, const struct config *t
 void plan_fini(struct plan *p);
 /* "kept", "added" ... */
 const char *plan_act_name(enum plan_act act);
-/* Top-level keys that hold until the next start (all but servers, views and auth) in which the two
- * differ, as "names, listen"; nothing if none. */
+/* Append the top-level keys that differ but that a reload does not apply, as "names, listen";
+ * nothing if there are none. */
 void plan_put_other_keys(struct buf *out, const struct config *from, const struct config *to);
 
 #endif

@@ -585,7 +585,7 @@ static void read_row(struct schema_read *r, const struct schema_row *row, const 
         read_leaf(r, row, v, shown, base);
 }
 
-/* Is `word` one of the words in `list`, which are parted by blanks? */
+/* Is `word` one of the words in `list`, which are separated by blanks? */
 static bool word_in(struct span word, const char *list)
 {
     struct span rest = span_str(list);
@@ -651,7 +651,7 @@ static void read_map(struct schema_read *r, const struct value *map, const struc
             unknown_key(r, v, scope, key.shown);
             continue;
         }
-        /* Two keys mean the same only after an import: the reader has refused duplicates. */
+        /* The reader reports duplicate keys; two keys of one meaning come from an import. */
         if (seen[row - schema_rows] && v->as.n)
             problems_add(r->problems, PROBLEM_ERROR, v->key_at, key.shown,
                          "this says the same as '" SPAN_FMT "'; keep one", SPAN_ARG(v->as));

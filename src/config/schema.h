@@ -2,13 +2,13 @@
  * schema: the one table of configuration keys.
  *
  * Each row has the name of a key, its type, its default, its place in struct config, and its
- * explanation for users. Reading, checking, defaults, the
- * effective configuration, `rialto config --explain`, the man page and the comparison of two
- * servers all walk this table; nothing else knows the keys.
+ * explanation for users. Reading, checking, defaults, the effective configuration,
+ * `rialto config --explain`, the man page and the comparison of two servers all walk this table;
+ * nothing else knows the keys.
  *
  * Paths are dotted; `*` stands for the name of a map's entry or for an element of a list. A row
  * or word with `missing` names a feature that this version does not have: using it is an error that
- * says so. When the feature lands, that field is removed from the row, and nothing else.
+ * says so. When the feature is added, only that field is removed from the row.
  */
 #ifndef RIALTO_CONFIG_SCHEMA_H
 #define RIALTO_CONFIG_SCHEMA_H
@@ -58,18 +58,18 @@ struct schema_row {
     uint64_t min, max;               /* of amounts; of the number of entries; max 0 = no bound */
     const char *zero;                /* what 0 means; NULL: 0 is out of bounds.
                                         SCHEMA_STRINGS: the word that means [] */
-    const struct schema_word *words; /* SCHEMA_WORD and SCHEMA_WORDS */
+    const struct schema_word *words; /* SCHEMA_WORD, SCHEMA_WORDS, SCHEMA_SECTION */
     schema_check_fn *check;          /* of a text, of each text in a list, of each entry's name */
     schema_check_fn *check_name;     /* SCHEMA_PAIRS: of each name */
     size_t entry_size;               /* SCHEMA_ENTRIES, SCHEMA_LIST */
     schema_entry_fn *check_entry;    /* may be NULL */
-    const char *shorthand;           /* SCHEMA_LIST: key that a plain text stands for;
-                                        SCHEMA_SECTION: key that a value that is no map is for;
+    const char *shorthand;           /* SCHEMA_LIST: key that is set by a plain text;
+                                        SCHEMA_SECTION: key that is set by a value that is no map;
                                         SCHEMA_STRINGS: the word that means ["*"] */
-    const char *also; /* other programs' names of the key, parted by blanks: for suggestions */
+    const char *also; /* other programs' names of the key, separated by blanks: for suggestions */
     const char *env;  /* environment variable that wins over the file */
     bool secret;      /* never shown */
-    bool literal;     /* for people: ${NAME} stays as it is */
+    bool literal;     /* text for people, in which ${NAME} stays as it is */
     const char *missing;
     const char *help;
 };
@@ -87,7 +87,7 @@ struct schema_read {
     /* Fills in ${NAME}, see secrets_fill; NULL: nothing is filled in. */
     void (*fill)(void *arg, const char *text, struct buf *out, struct buf *missing);
     void *fill_arg;
-    bool unfilled;             /* without `fill`, such values are not looked at */
+    bool unfilled;             /* without `fill`: values with ${NAME} are not checked */
     const struct value *entry; /* the outermost entry that is being read */
     bool open;                 /* ${NAME} may stand in the text that is being read */
     struct buf unset;          /* names without a value in the server that is being read */
@@ -98,8 +98,8 @@ void schema_read(struct schema_read *r, const struct value *root, struct config 
 /* Set one key by its path, as an option or environment variable does; lists are cut at commas. */
 void schema_set(struct schema_read *r, struct config *c, const char *path, struct span text);
 
-/* The value with ${NAME} filled in, in `scratch` if that changes it; NULL when it cannot be read.
- */
+/* The value with ${NAME} filled in: a copy in `scratch`, or `v` itself if there is nothing to fill
+ * in. NULL when the value cannot be read. */
 const struct value *schema_fill(struct schema_read *r, const struct schema_row *row,
                                 const struct value *v, const char *shown, struct arena *scratch);
 /* The value that `text` means for this row, as written in an option or a variable. */

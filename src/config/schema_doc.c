@@ -156,7 +156,7 @@ static void explain_row_json(struct buf *out, const struct schema_row *row)
     buf_char(out, '}');
 }
 
-/* Is `key`, with any name where the path has a star, this path or the beginning of it? */
+/* Is `key` this path, or the beginning of it? A star in the path matches any name. */
 static bool names_path(struct span key, const char *path_text)
 {
     struct span path = span_str(path_text);

@@ -1,5 +1,6 @@
 /* A configuration turned back into a value tree, with *** for secrets, and the comparison of two by
- * the table of keys. Called by cmd/config.c, hub/memory.c, config.c and plan.c. */
+ * the table of keys. Called by config.c, plan.c, cmd/config.c, hub/memory.c and
+ * hub/narrowings.c. */
 #include "base/mem.h"
 #include "config/reader.h"
 #include "config/schema.h"
@@ -52,7 +53,7 @@ static struct dumped_list get_list(const void *at)
 
 static struct value *dump_map(struct arena *a, const char *parent, const void *base);
 
-/* A text in which ${NAME} is filled in already says so of every "${" that is left. */
+/* Where ${NAME} was filled in while reading, a "${" that is left is literal: it becomes "$${". */
 static struct span escaped(struct arena *a, const struct schema_row *row, struct span text)
 {
     BUF_SCOPED out = {0};
@@ -79,7 +80,7 @@ static struct value *dump_strings(struct arena *a, const struct schema_row *row,
 
     for (size_t i = 0; i < list.n; i++)
         value_append(v, dump_text(a, row, get_text(list.items + i * sizeof(char *))));
-    /* The list that a word stands for is written as the word: "*" is no port. */
+    /* ["*"] is written as the word that stands for it, because "*" itself is no valid port. */
     if (row->zero && row->shorthand && list.n == 1 && strcmp(get_text(list.items), "*") == 0)
         return value_text(a, VALUE_STRING, span_str(row->shorthand));
     return list.n ? v : NULL;
@@ -240,7 +241,7 @@ static bool same_text(const char *a, const char *b)
     return a && b ? strcmp(a, b) == 0 : a == b;
 }
 
-/* Strings and pairs both are runs of texts: `each` of them an item. */
+/* Lists of strings and of pairs are arrays of texts, with `each` texts per item. */
 static bool same_texts(const void *a, const void *b, size_t each)
 {
     struct dumped_list x = get_list(a), y = get_list(b);

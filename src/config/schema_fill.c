@@ -1,6 +1,6 @@
 /* ${NAME} in the values of a document, filled in while it is read (texts of servers stay as they
- * are until hub/server.c plans the server), and values written as one text. Called by schema.c and,
- * for which texts stay, by schema_dump.c. */
+ * are until hub/server.c plans the server), and values written as one text. Called by schema.c;
+ * schema_dump.c asks here which texts stay. */
 #include "config/schema.h"
 
 #include "base/mem.h"
@@ -85,7 +85,7 @@ const struct value *schema_fill(struct schema_read *r, const struct schema_row *
         return copy;
     if (strncmp(row->path, "servers.*.", 10) == 0) {
         buf_printf(&r->unset, "%s%s", r->unset.n ? ", " : "", buf_cstr(&missing));
-        return NULL; /* the server is left out, by name */
+        return NULL; /* the server is left out, and `unset` says why */
     }
     problems_add(r->problems, PROBLEM_ERROR, v->at, shown,
                  "no value for %s (not in the secrets, not in the environment)",

@@ -35,7 +35,7 @@ _Static_assert(offsetof(struct config_server, alias) == 0, "an entry starts with
 _Static_assert(offsetof(struct config_tool, own) == 0, "an entry starts with its name");
 _Static_assert(offsetof(struct config_view, name) == 0, "an entry starts with its name");
 
-/* Each list in the order of its enum in config.h. */
+/* Each list has the order of its enum. */
 static const struct schema_word expose_words[] = {
     {"full", "every tool is listed"},
     {"search", "only find_tools and call_tool are listed, for very large catalogs"},

@@ -1,6 +1,6 @@
 /* Replacing ${NAME} in a text, and looking the name up in directories, by a command and in the
- * environment, ours or a caller's. Called by hub/server.c, hub/bridge.c, hub/bus_settings.c,
- * hub/profile.c and cmd/doctor/start.c. */
+ * environment, ours or a caller's. Called by config.c, hub/filling.c, hub/bridge*.c,
+ * hub/bus_settings.c, hub/introspection.c, hub/profile.c, hub/signin.c and cmd/. */
 #include "config/secret.h"
 
 #include "base/ascii.h"
@@ -23,18 +23,18 @@
 
 enum { SECRET_MAX = 64 * 1024, COMMAND_MS = 10 * 1000 };
 
-/* What a look-up came to. */
+/* The result of a look-up. */
 struct secret_found {
     char *text;   /* "" for a name that was found nowhere */
-    bool is_kept; /* by a file or the command, so it is the same for every caller */
+    bool is_kept; /* in a file or by the command, so it is the same for every caller */
 };
 
 struct secrets {
     const struct config *config;
     struct map values; /* name -> struct secret_found */
     bool plain;
-    struct secrets *ours;            /* of a caller: what is kept is looked up there; else NULL */
-    const struct variables *brought; /* by that caller */
+    struct secrets *ours;            /* for a caller: ours, for files and the command; else NULL */
+    const struct variables *brought; /* that caller's variables */
 };
 
 struct secrets *secrets_new(const struct config *c)
@@ -271,7 +271,7 @@ void secrets_put_open(const struct secrets *s, struct buf *out)
             buf_printf(out, "%s" SPAN_FMT, out->n ? " " : "", SPAN_ARG(name));
 }
 
-/* The variable that `text` begins with: its name and default. Its length; 0 when there is none. */
+/* Reads the variable that `text` begins with. Returns its length; 0 when there is none. */
 static size_t read_variable(struct span text, struct span *name, struct span *preset)
 {
     size_t end = span_find(text, '}');

@@ -3,9 +3,9 @@
  *
  * The value is looked up in this order: a file of that name in secrets.directory, one in systemd's
  * credentials directory, the output of secrets.command for the name, the environment. Every value
- * found is made known to the log's redactor before it can be printed. A caller that brings
- * variables (config/variables.h) has them in the place of our environment. PROJECT is in none of
- * these: it is the folder of the caller, or that of a command.
+ * found is made known to the log's redactor before it can be printed. If a caller brings variables
+ * (config/variables.h), they are used instead of our environment. PROJECT is in none of these: it
+ * is the project folder of the caller, or of the command that runs.
  *
  * Nouns: secrets_.
  */
@@ -20,12 +20,12 @@
 struct secrets; /* with a cache: the command runs once per name */
 
 struct secrets *secrets_new(const struct config *c);
-/* The same for one caller; `ours`, with what its files and its command have, and `brought` must
- * live as long. */
+/* The same for one caller: files and the command as in `ours`, and `brought` instead of the
+ * environment. Both must outlive the result. */
 struct secrets *secrets_for_caller(struct secrets *ours, const struct variables *brought);
 void secrets_free(struct secrets *s);
-/* Append the names that were looked up and that only an environment can have: "A B". A caller can
- * bring no more of them than VARIABLES_MAX. */
+/* Append the names that were looked up, but not found in files or by the command: "A B". At most
+ * VARIABLES_MAX, because a caller can bring no more. */
 void secrets_put_open(const struct secrets *s, struct buf *out);
 /* From now on a value of the environment is a secret only if its name says so. */
 void secrets_set_plain(struct secrets *s);
@@ -39,15 +39,15 @@ void secrets_fill(struct secrets *s, const char *text, struct buf *out, struct b
 void secrets_find(struct secrets *s, const char *name, struct buf *out);
 
 /*
- * The steps of a look-up, for one who must not wait for the command. Each appends the secret to
- * `out`, and tells the redactor of it.
+ * The steps of a look-up, for callers that must not wait for the command. A secret that is found
+ * replaces what is in `out`, and is made known to the redactor.
  */
 bool secrets_in_files(const struct config_secrets *places, const char *name, struct buf *out);
 bool secrets_in_environment(const char *name, struct buf *out);
 /* Starts the command. Its output is read from the descriptor that is returned; negative when it
  * cannot be started. */
 int secrets_start_command(const struct config_strings *command, const char *name, pid_t *pid);
-/* Has the command, whose whole output is in `out`, ended well? -EAGAIN: it has not ended. */
+/* 0: the command, whose whole output is in `out`, has succeeded. -EAGAIN: it has not ended. */
 int secrets_end_command(pid_t pid, struct buf *out);
 
 #endif

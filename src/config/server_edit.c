@@ -63,8 +63,8 @@ static const struct value *twin_of(const struct value *old, const struct value *
     return it;
 }
 
-/* A text that is as the redactor shows the old one stands for the old one. False: a text has the
- * sign of something hidden, and nobody knows what is meant. */
+/* Replaces each text that equals the redacted old text by the old text. False: another text has
+ * *** in it, and it is not clear what is meant. */
 static bool restore_hidden(struct value *fresh, const struct value *old)
 {
     BUF_SCOPED shown = {0};
@@ -132,7 +132,7 @@ static int switch_entry(const struct server_edit *e, struct buf *out, struct spa
     code = edit_take(out, format, &own, text, SPAN("enabled"), err);
     if (code != -ENOENT)
         return code;
-    buf_span(out, text); /* it is enabled */
+    buf_span(out, text); /* it is enabled already */
     return 0;
 }
 
@@ -196,7 +196,7 @@ static int change_entry(const struct server_edit *e, struct buf *out, struct spa
 
 /* --- the file --- */
 
-/* Is what the file is to become a configuration? */
+/* Is the new text of the file a valid configuration? */
 static int check_text(const char *path, struct span text, struct err *err)
 {
     struct problems problems = {0};

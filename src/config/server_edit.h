@@ -13,7 +13,7 @@
 
 enum server_edit_act {
     SERVER_EDIT_ADD,
-    SERVER_EDIT_CHANGE, /* members that are not as in `entry`; those shown as hidden stay */
+    SERVER_EDIT_CHANGE, /* the members become those of `entry`; values shown as *** stay */
     SERVER_EDIT_REMOVE,
     SERVER_EDIT_RENAME,
     SERVER_EDIT_ENABLE,
@@ -27,15 +27,15 @@ struct server_edit {
     struct span entry; /* JSON, to add and to change */
 };
 
-/* An edit that was made. Until it ends nobody else edits the file, so it can be undone. */
+/* An edit that was made. The file stays locked until server_edit_end, so it can be undone. */
 struct server_edit_done {
     int lock;
     bool made; /* there was no file; the new one is readable for its user alone */
     struct buf before, after;
 };
 
-/* -ENOENT: there is no such file, or no such server in it; a file is made to add a server. Waits
- * `ms` at most for others who edit. When it is 0, server_edit_end follows. */
+/* -ENOENT: there is no such file, or no such server in it; to add a server, a missing file is made.
+ * Waits at most `ms` for the lock. After a result of 0, the caller calls server_edit_end. */
 MUST_CHECK int server_edit_file(const char *path, const struct server_edit *e, unsigned ms,
                                 struct server_edit_done *done, struct err *err);
 void server_edit_end(struct server_edit_done *done);

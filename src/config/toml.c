@@ -1,5 +1,6 @@
 /* A TOML text as a value tree: keys, tables, strings of all four kinds, arrays, inline tables.
- * Dates and numbers that JSON cannot write are texts. Called by config.c and edit.c. */
+ * Dates and numbers that JSON cannot write are texts. Called by config.c, edit.c, server_edit.c and
+ * cmd/host_setup_plan.c. */
 #include "base/ascii.h"
 #include "base/err.h"
 #include "base/map.h"
@@ -164,7 +165,7 @@ static bool read_string(struct toml_doc *doc, struct buf *out, bool lines)
         if (i < 2 && starts(doc, "\r\n"))
             doc->p++;
         if (i < 2 && more(doc) && *doc->p == '\n')
-            step(doc); /* the first line end is not part of it */
+            step(doc); /* a line end right behind the quotes is not text */
         return read_quoted(doc, out, kinds[i]);
     }
     return false;

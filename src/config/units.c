@@ -161,7 +161,7 @@ const char *units_read_time(struct span text, int64_t *ms)
     struct tm given = t;
     t.tm_year -= 1900;
     t.tm_mon -= 1;
-    time_t seconds = timegm(&t); /* puts 31 February right, which is how it is found out */
+    time_t seconds = timegm(&t); /* turns 31 February into a day of March, which shows below */
     if (t.tm_mon + 1 != given.tm_mon && t.tm_sec == given.tm_sec)
         return "there is no such day";
     *ms = ((int64_t)seconds - offset * 60) * 1000 + fraction;

@@ -1,5 +1,5 @@
 /* Building, searching, copying and changing the nodes of a value tree, and finding keys that stand
- * twice. Called by json_doc.c, yaml.c, edit_yaml.c, import*.c, convert.c, check.c and schema*.c. */
+ * twice. Called by most files of config/, cmd/servers.c and cmd/host_setup_plan.c. */
 #include "config/value.h"
 
 #include "base/ascii.h"

@@ -1,9 +1,9 @@
 /*
  * value: a configuration document as a tree, whatever it was written in.
  *
- * Both readers (JSON, YAML) build the tree, the schema reads it. Every node knows its place in the
- * file, so that a problem can point at it. Nodes and texts live in the reader's arena; texts are
- * NUL-terminated behind their end, but may contain NULs of their own.
+ * The readers (JSON, YAML, TOML) build the tree, the schema reads it. Every node knows its place in
+ * the file, so that a problem can point at it. Nodes and texts live in the reader's arena; texts
+ * are NUL-terminated behind their end, but may contain NULs of their own.
  */
 #ifndef RIALTO_CONFIG_VALUE_H
 #define RIALTO_CONFIG_VALUE_H
@@ -19,7 +19,7 @@ enum value_type { VALUE_NULL, VALUE_BOOL, VALUE_NUMBER, VALUE_STRING, VALUE_LIST
 
 struct value {
     enum value_type type;
-    bool truth; /* VALUE_BOOL; of a map: it is a table of TOML with a header, which is at `at` */
+    bool truth; /* VALUE_BOOL; map or list: made by a header of TOML, for a map the one at `at` */
     struct place at;
     struct span text; /* a string's content; the number or word as it was written */
 

@@ -1,5 +1,5 @@
-/* A value tree written as JSON or as YAML, and comments for YAML. Called by cmd/config.c,
- * convert.c, edit_yaml.c, schema.c and hub/memory.c. */
+/* A value tree written as JSON or as YAML, and comments for YAML. Called by convert.c, edit*.c,
+ * schema.c, server_edit.c, hub/memory.c, hub/narrowings.c and cmd/. */
 #include "config/value.h"
 
 #include "base/ascii.h"
@@ -98,9 +98,9 @@ static bool is_plain(struct span text)
 }
 
 /*
- * The character at the front of `text` when YAML takes it for a line break or refuses it, though
- * JSON does not mind: DEL, the C1 controls, the line separators, the byte order mark, and the two
- * that are no characters. `n` is its length; 0 for any other.
+ * The character at the front of `text`, with its length in *n, if YAML takes it for a line break or
+ * refuses it, but JSON allows it: DEL, the C1 controls, the line separators, the byte order mark,
+ * U+FFFE and U+FFFF. 0 for any other character.
  */
 static unsigned yaml_special(struct span text, size_t *n)
 {
@@ -143,7 +143,7 @@ static void put_yaml_text(struct buf *out, struct span text)
     }
 }
 
-/* "key:"; a key over 1024 characters must be announced, so that no reader has to look ahead. */
+/* "key:". YAML readers look at most 1024 characters ahead for the colon: a long key needs "? ". */
 static void put_yaml_key(struct buf *out, struct span key, unsigned depth)
 {
     BUF_SCOPED text = {0};
@@ -207,7 +207,7 @@ void value_put_comment(struct buf *out, struct span text)
 {
     BUF_SCOPED quoted = {0}, clean = {0};
 
-    json_quote(&quoted, text); /* bytes that are no UTF-8 are gone after this */
+    json_quote(&quoted, text); /* replaces bytes that are no UTF-8 */
     json_unescape(&clean, buf_view(&quoted));
     buf_str(out, "# ");
     for (size_t i = 0, n; i < clean.n; i += n) {

@@ -1,4 +1,4 @@
-/* Reading, counting and looking up the variables of one caller. Called by secret.c, hub/shims.c and
+/* Reading, holding and looking up the variables of one caller. Called by secret.c, hub/shims.c and
  * hub/lease.c. */
 #include "config/variables.h"
 

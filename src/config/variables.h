@@ -2,7 +2,8 @@
  * variables: what one caller has brought for ${NAME}: values of its own environment, and the folder
  * of its project as PROJECT (docs/decisions/022-callers-variables.md).
  *
- * They are read once, never changed, and counted: a caller whose variables change gets others.
+ * They are read once, never changed, and reference-counted. A caller whose variables change gets a
+ * new set.
  */
 #ifndef RIALTO_CONFIG_VARIABLES_H
 #define RIALTO_CONFIG_VARIABLES_H
@@ -17,14 +18,14 @@ enum {
     VARIABLES_BYTES_MAX = 256 * 1024,
 };
 
-/* The variable that is not the environment's: the caller's project folder. */
+/* The one variable that does not come from the environment: the caller's project folder. */
 #define VARIABLES_PROJECT "PROJECT"
 
 struct variables;
 
 /*
- * From a valid JSON object of texts, with one holder; NULL when there is too much. Values that
- * nobody can mean are left out: empty ones, those with control characters (a line end would begin
+ * From a valid JSON object of texts, with one holder; NULL when it exceeds the bounds. Values that
+ * make no sense are left out: empty ones, those with control characters (a line end would begin
  * another header), and a project that is no clean absolute path.
  */
 struct variables *variables_read(struct span json);

@@ -1,5 +1,6 @@
 /* A YAML text as a value tree, built from libyaml's events, with aliases and merge keys expanded
- * within a limit. Called by config.c and edit_yaml.c. */
+ * within a limit. Called by config.c, edit.c, server_edit.c, cmd/servers.c and
+ * cmd/host_setup_plan.c. */
 #include "base/err.h"
 #include "base/library.h"
 #include "base/map.h"
@@ -10,9 +11,8 @@
 #include <yaml.h>
 
 /*
- * The tree is built from libyaml's events with a stack of open containers. Aliases
- * are expanded by copying, counted like anything else, so that a small file cannot become a large
- * tree.
+ * The tree is built from libyaml's events with a stack of open containers. Aliases are expanded by
+ * copying, and the copies count like other nodes, so that a small file cannot become a large tree.
  */
 struct frame {
     struct value *node;
@@ -187,7 +187,7 @@ static int on_open(struct yaml_doc *doc, const yaml_event_t *event, enum value_t
     return 0;
 }
 
-/* The nodes from `v` down, in levels. */
+/* The number of levels of nodes from `v` down. */
 static size_t height(const struct value *v)
 {
     size_t most = 0;

@@ -1,5 +1,6 @@
 /* Holding a call, asking its consumer or waiting for an operator, and carrying out the decision.
- * Called by call.c and ask.c; operators decide through admin/api.c and rockbot/news.c. */
+ * Called by call_open.c and ask.c; operators decide through admin/approvals.c and
+ * rockbot/news.c. */
 #include "core/approval.h"
 
 #include "base/log.h"
@@ -119,7 +120,7 @@ static void ask_consumer(struct call *c)
     buf_fini(&params);
 }
 
-/* --- the way of a held call --- */
+/* --- the life of a held call --- */
 
 void approval_hold(struct call *c, const struct request *request)
 {
@@ -178,7 +179,7 @@ enum decided approval_decide(struct router *r, uint64_t handle, const struct ver
         return DECIDED;
     if (asked) {
         ask_take_back(c, approval_key);
-        c = router_find(r, handle); /* the call's consumer may have left inside */
+        c = router_find(r, handle); /* the call's consumer may have left meanwhile */
     }
     if (c && allowed)
         allow(c);

@@ -1,6 +1,6 @@
 /* The questions that a provider has open on a call or standing call: asked, answered, withdrawn,
- * refused. Called by mcp/ and approval.c to ask, by the consumers' families and cmd/call.c to
- * answer, and by call.c when a call or provider ends. */
+ * refused. Called by mcp/, hub/signin_tool.c, approval.c, doubts.c and forward.c to ask, by the
+ * consumers' families and cmd/call.c to answer, and by call.c when a call or provider ends. */
 #include "base/log.h"
 #include "base/mem.h"
 #include "core/approval.h"
@@ -24,7 +24,7 @@ static struct span own_key(const struct open_ask *ask)
     return span_of(ask->key + ask->own_at, ask->key_n - ask->own_at);
 }
 
-/* Has the provider an instance that was not told to stop? */
+/* Does the provider have an instance that was not told to stop? */
 static bool is_running(const struct provider *p)
 {
     return p->state == PROVIDER_STARTING || p->state == PROVIDER_READY;
@@ -94,7 +94,7 @@ static void ask_on(struct call *c, struct provider *p, const struct ask *ask)
     }
     struct buf key = {0};
     struct ask told = *ask;
-    /* Two providers may ask with one key on a standing call: their aliases tell them apart. */
+    /* Two providers may use the same key on a standing call: the alias in front makes it unique. */
     if (!c->provider)
         buf_printf(&key, "%s/", p->alias);
     size_t own_at = key.n;
@@ -187,8 +187,8 @@ void ask_ignore_event(struct peer *self, struct call *c, const struct event *eve
     (void)self, (void)c, (void)event;
 }
 
-/* Forget the provider's ask and tell the consumer that was asked. False if none is open on this
- * call. */
+/* Forget the provider's ask with this key and tell the consumer. False if no such ask is open on
+ * this call. */
 static bool unask_on(struct call *c, const struct provider *p, struct span key,
                      const struct event *said)
 {

@@ -25,7 +25,7 @@ bool ask_put_standing(struct provider *p, const struct ask *ask);
 bool ask_take_back(struct call *c, struct span key);
 bool ask_take_back_any(struct provider *p, struct span key, const struct event *said);
 /*
- * The call that a message of this provider surely belongs to: the only open call, or, if all open
+ * The call that a message of this provider must belong to: the only open call, or, if all open
  * calls are of one party, the only one that has no unanswered ask; else NULL.
  */
 struct call *ask_sole_call(const struct provider *p);
@@ -35,8 +35,8 @@ bool ask_may_come_on(const struct call *c);
 
 /* --- for consumers --- */
 void ask_answer(struct call *c, struct span key, const struct outcome *outcome);
-/* The verbs `ask` and `event` of a consumer behind which nobody is: questions are refused, and what
- * happens meanwhile is of no interest. */
+/* The verbs `ask` and `event` for a consumer with no person behind it: questions are refused, and
+ * events are ignored. */
 void ask_nobody(struct peer *self, struct call *c, const struct ask *ask);
 void ask_ignore_event(struct peer *self, struct call *c, const struct event *event);
 

@@ -46,10 +46,10 @@ void call_arm_deadline(struct call *c)
         timer_clear(c->router->timers, &c->deadline);
 }
 
-/* --- the places of a call: in line, with its provider, or on the way out --- */
+/* --- where a call is: in the queue, with its provider, or ending --- */
 
-/* Was the call opened by the router itself (wishes.c)? Such a call goes first: others may depend on
- * what it tells the provider. */
+/* Was the call opened by the router itself (wishes.c)? Such a call goes first: other calls may
+ * depend on what it tells the provider. */
 static bool is_routers(const struct call *c)
 {
     return c->consumer == &c->router->own;
@@ -103,7 +103,7 @@ static void leave_provider(struct call *c)
 }
 
 /*
- * The call is about to end. From here on the provider is told nothing more about the call but
+ * The call is about to end. From here on the provider is told nothing more about the call except
  * `cancel`, whatever the consumer does until its `done` runs.
  */
 static void take_back(struct call *c)
@@ -216,8 +216,8 @@ static void end_call(struct call *c, const struct outcome *outcome)
         observers_note(&r->observers);
 }
 
-/* Every call ends here. The text of a failure is redacted: it may quote a server, and so a secret.
- */
+/* Every call ends here. The text of a failure is redacted: it may quote a server, which may have
+ * sent a secret. */
 void call_finish(struct call *c, const struct outcome *outcome)
 {
     if (outcome->kind != OUTCOME_FAILED) {
@@ -262,7 +262,7 @@ const char *call_reason(const struct provider *p)
     return p->why[0] ? p->why : provider_state_name(p->state);
 }
 
-/* The provider is to forget the call, which it has. */
+/* Tells the provider, which has the call, to forget it. */
 static void call_off(struct call *c, enum failure why, const char *text)
 {
     struct peer *provider = &c->provider->peer;
@@ -327,7 +327,7 @@ static void refuse_busy(struct call *c)
 {
     struct provider *p = c->provider;
 
-    c->state = CALL_ENDING; /* the call never was in a queue */
+    c->state = CALL_ENDING; /* never queued: n_waiting stays as it is */
     call_fail(c, FAIL_BUSY, true, "server '%s' is busy: %zu calls open and %zu waiting", p->alias,
               p->n_open, p->n_waiting);
     /* With a queue of length 0 the call cannot wait for the server to start, but must still start
@@ -338,12 +338,12 @@ static void refuse_busy(struct call *c)
 
 static void fail_ended(struct call *c, enum failure why, const char *reason);
 
-/* Asks for a sign-in, if somebody can be asked during a call of this kind; else the call fails. */
+/* Asks for a sign-in if questions may be asked during a call of this kind; else the call fails. */
 static void ask_to_sign_in(struct call *c, const struct request *request)
 {
     struct provider *p = c->provider;
 
-    c->state = CALL_ENDING; /* the call never was in a queue */
+    c->state = CALL_ENDING; /* never queued: n_waiting stays as it is */
     if (!ask_may_come_on(c) || c->asked_sign_in) {
         fail_ended(c, FAIL_UNAVAILABLE, p->why);
         return;
@@ -362,7 +362,7 @@ void call_move(struct call *c, struct provider *to)
 
     leave_provider(c);
     ask_forget_all(c);
-    c->state = CALL_ENDING; /* in no queue until it is admitted */
+    c->state = CALL_ENDING; /* in no queue until call_admit */
     c->provider = to;
     call_admit(c, &c->kept.request);
     if (from->takes_turns)
@@ -383,7 +383,7 @@ void call_admit(struct call *c, const struct request *request)
     }
     call_arm_deadline(c);
     if (p->halted) {
-        c->state = CALL_ENDING; /* the call never was in a queue */
+        c->state = CALL_ENDING; /* never queued: n_waiting stays as it is */
         call_fail(c, FAIL_UNAVAILABLE, false, "server '%s' was stopped by its operator", p->alias);
     } else if ((list_empty(&p->waiting) || is_routers(c)) && has_slot(c)) {
         if ((c->repeatable || p->signed_in) && !kept)
@@ -434,8 +434,8 @@ void call_cancel_all(struct peer *consumer)
         call_cancel(c, FAIL_CANCELLED);
 }
 
-/* Ends the calls that `picks` wants. One `done` may end other calls, so they are found again by
- * their handles. */
+/* Ends the calls that `picks` accepts. One `done` may end other calls, so each call is looked up
+ * again by its handle. */
 static void end_each(struct router *r, bool (*picks)(const struct call *c), enum failure why,
                      const char *reason, void (*fail)(struct call *c))
 {
@@ -516,8 +516,8 @@ void call_end_principals(struct router *r)
 
 /* --- providers --- */
 
-/* Progress: the provider is alive, so the call gets its timeout again, up to the bound. A consumer
- * that said how long it waits does not wait longer. */
+/* Progress: the provider is alive, so the call gets its timeout again, up to timeout_max. A
+ * consumer that set its own timeout does not wait longer. */
 static void extend(struct call *c)
 {
     const struct policy *policy = &c->provider->policy;
@@ -545,7 +545,7 @@ void call_event(struct call *c, const struct event *event)
     c->consumer->verbs->event(c->consumer, c, event);
 }
 
-/* Puts an open call back in line, to be sent again once its provider is back. */
+/* Puts an open call back into the queue, to be sent again once its provider is back. */
 static void requeue(struct call *c, struct span why)
 {
     tap_show(c, &(struct step){.kind = STEP_RETRY, .why = why});
@@ -581,7 +581,7 @@ void call_done(struct call *c, const struct outcome *outcome)
 
     c->answered = outcome->kind != OUTCOME_FAILED;
     if (outcome->locked && sign_in && c->kept.bytes.n && ask_may_come_on(c) && !c->asked_sign_in) {
-        c->asked_sign_in = true; /* the server refused the call before it looked at it */
+        c->asked_sign_in = true; /* refused unread, for lack of credentials: may be sent again */
         call_move(c, sign_in);
         return;
     }
@@ -610,7 +610,7 @@ void call_hand_over(struct provider *from, struct provider *to, bool seen_only)
         if (seen_only && !(c->view && view_has(c->view, to)))
             continue;
         leave_provider(c);
-        c->state = CALL_ENDING; /* in no queue until it is admitted */
+        c->state = CALL_ENDING; /* in no queue until call_admit */
         c->provider = to;
         list_append(&moving, &c->in_provider);
     }
@@ -656,7 +656,7 @@ void call_provider_ended(struct provider *p, enum failure why)
     if (p->stand_in && (why == FAIL_UNAVAILABLE || why == FAIL_BUSY))
         call_hand_over(p, p->stand_in, false);
     if (provider_needs_sign_in(p) && why != FAIL_SHUTDOWN)
-        call_hand_over(p, p, false); /* admitted again, a person is asked to sign in */
+        call_hand_over(p, p, false); /* call_admit now asks a person to sign in */
     snprintf(reason, sizeof reason, "%s", call_reason(p));
     list_init(&ending);
     while ((c = LIST_FIRST(&p->open, struct call, in_provider))) {
@@ -673,8 +673,7 @@ void call_provider_ended(struct provider *p, enum failure why)
         take_back(c);
         list_append(&ending, &c->in_provider);
     }
-    /* A held call needs no running provider, but ends with a provider that is not wanted any more.
-     * */
+    /* A held call needs no running provider, but ends when its provider is not wanted any more. */
     while (why == FAIL_SHUTDOWN && (c = LIST_FIRST(&p->held, struct call, in_provider))) {
         take_back(c);
         list_append(&ending, &c->in_provider);

@@ -27,7 +27,8 @@ enum call_state {
     CALL_HELD,    /* until a person allows it (core/approval.h) */
 };
 
-/* An operator's decision about a held call, kept until the consumer calls again if it must. */
+/* An operator's decision about a held call. If the consumer has to call again first, the decision
+ * is kept until then. */
 enum word { WORD_NONE, WORD_YES, WORD_NO };
 
 struct call {
@@ -39,9 +40,9 @@ struct call {
     struct peer *consumer;
     void *consumer_data;
     struct list in_consumer;
-    struct peer *caller;         /* the consumer, or the caller of the call that this is made for */
+    struct peer *caller;         /* the consumer; with request.behalf: the caller of that call */
     struct principal *principal; /* the caller's, held; or NULL */
-    const char *objection;       /* of a tap to the call, while it is opened; or NULL */
+    const char *objection;       /* why a tap objects, while the call is being opened; or NULL */
     bool counts;                 /* against the principal's limits, with `bytes` */
     bool goes_first; /* the router's own: other calls wait until it has ended (wishes.c) */
     size_t bytes;    /* of the params */
@@ -55,7 +56,7 @@ struct call {
     struct map uris;           /* standing calls: subscribed resources (wishes.c) */
     uint64_t told[ITEM_KINDS]; /* digests of the lists that the consumer was last told of */
 
-    unsigned rule;   /* while held: the number of the rule that wants a person's word; 0 = none */
+    unsigned rule;   /* while held: the number of the rule that asks for a person; 0 = none */
     enum word word;  /* while held */
     bool comes_back; /* while held: the consumer got the question as a result, and calls again */
     uint64_t party;
@@ -73,7 +74,7 @@ struct call {
     uint64_t timeout; /* ms, as requested; 0 = that of the provider's policy */
     struct timer deadline;
     uint64_t armed_at;  /* when the deadline was started, not counting progress */
-    bool asked_sign_in; /* somebody was asked to sign in for it (provider.h) */
+    bool asked_sign_in; /* a person was asked to sign in for this call (provider.h) */
     struct list asks;   /* struct open_ask, in the order they were asked */
     size_t n_asks;
     struct kept_request kept;
@@ -86,31 +87,30 @@ struct call {
 };
 
 /* --- for consumers --- */
-/* NULL when the call has ended inside; `done` has told the consumer. */
+/* NULL if the call has ended already; the consumer's `done` was called inside. */
 struct call *call_open(struct router *r, struct peer *consumer, struct view *v,
                        const struct request *request, void *consumer_data);
-/* What would become of the call as things are, by the rules and approvals of its tool; nothing is
- * written down. */
+/* What the rules and approvals would decide about this call now. Nothing is logged or recorded. */
 enum call_prospect { PROSPECT_FREE, PROSPECT_ASKED, PROSPECT_DENIED };
 enum call_prospect call_foresee(const struct router *r, struct view *v,
                                 const struct request *request);
 void call_cancel(struct call *c, enum failure why);
 /* The consumer leaves: all calls that it opened are cancelled. It must not open calls meanwhile. */
 void call_cancel_all(struct peer *consumer);
-/* All calls of principals that have ended (principal.h) end now, refused: whatever their servers
- * answer is not told. */
+/* End all calls of principals that have ended (principal.h), as refused; answers of the servers to
+ * these calls are dropped. */
 void call_end_principals(struct router *r);
 
-/* Not a notification, and not of a built-in provider other than web pages: the calls that these
- * make for it are for people. */
+/* Is the call recorded, and counted against limits? Not if it is a notification, or goes to a
+ * built-in provider without `told_as`: the calls that such a provider makes for it are. */
 bool call_concerns_people(const struct call *c);
 
 /* --- for providers --- */
 void call_event(struct call *c, const struct event *event);
 void call_done(struct call *c, const struct outcome *outcome);
 
-/* The call goes on at another provider, which offers the same by the same name. Only a call that
- * was kept: those that wait for a sign-in (provider.h) are. */
+/* Move the call to another provider, which offers the same item by the same name. Only for calls
+ * whose request was kept, such as those that wait for a sign-in (provider.h). */
 void call_move(struct call *c, struct provider *to);
 
 /* --- for provider.c: the provider has started or ended --- */
@@ -118,8 +118,8 @@ void call_provider_ready(struct provider *p);
 void call_provider_ended(struct provider *p, enum failure why);
 
 /* --- for hub/ and provider.c --- */
-/* The calls that wait for `from` wait for `to` instead, which offers the same by the same names:
- * all of them, or (`seen_only`) those of consumers that see `to`. */
+/* The calls that wait for `from` wait for `to` instead, which offers the same items by the same
+ * names: all of them, or (`seen_only`) those of consumers that see `to`. */
 void call_hand_over(struct provider *from, struct provider *to, bool seen_only);
 
 #endif

@@ -1,6 +1,6 @@
-/* The opening of a call: where it goes, what the limits of its token, the taps, the rules and the
- * approvals say to it, and refusals. call.c has its life from then on. Called by the families, by
- * cmd/call.c, and by the other files of the router. */
+/* Opening a call: finds its provider, checks the limits of the token, the taps, the rules and the
+ * approvals, and refuses the call if one of them says so. From then on call.c has the call. Called
+ * by the families, admin/, cmd/call.c, and by call.c, forward.c and wishes.c. */
 #include "base/log.h"
 #include "core/approval.h"
 #include "core/inside.h"
@@ -31,7 +31,7 @@ static void refuse(struct router *r, struct peer *consumer, const struct request
     r->stats.opened++;
     r->stats.failed[outcome->why]++;
     struct outcome instead;
-    (void)tap_show_opened(r, &stub, request); /* the call is not made anyway */
+    (void)tap_show_opened(r, &stub, request); /* it is refused anyway */
     consumer->verbs->done(consumer, &stub, tap_show_end(r, &stub, outcome, &instead));
 }
 
@@ -54,7 +54,7 @@ static void refuse_unknown(struct router *r, struct peer *consumer, const struct
 
 static void refuse_full(struct call *c)
 {
-    c->state = CALL_ENDING; /* the call never was in a queue */
+    c->state = CALL_ENDING; /* never queued: n_waiting stays as it is */
     call_fail(c, FAIL_BUSY, true,
               "the bridge holds as much for its peers as it may (limits.memory): try again later");
 }
@@ -63,7 +63,7 @@ static void refuse_by_rule(struct call *c, const struct ruling *ruling)
 {
     const char *alias = c->provider->alias;
 
-    c->state = CALL_ENDING; /* the call never was in a queue */
+    c->state = CALL_ENDING; /* never queued: n_waiting stays as it is */
     if (ruling->misleads.n)
         call_fail(c, FAIL_ARGUMENTS, false,
                   "the arguments of '%s' on server '%s' mislead: " SPAN_FMT, c->name, alias,
@@ -75,8 +75,7 @@ static void refuse_by_rule(struct call *c, const struct ruling *ruling)
 
 /* --- rules and approvals --- */
 
-/* The log and the recorder name the rule that decided; the log names allowed calls only if asked
- * for details. */
+/* The log and the recorder name the rule that decided; allowed calls are logged at level debug. */
 static void write_ruling_down(struct call *c, const struct rule *by)
 {
     static const char *const did[] = {
@@ -89,7 +88,7 @@ static void write_ruling_down(struct call *c, const struct rule *by)
         (void)tap_show_decided(c, by->then == RULE_ALLOW, by->name);
 }
 
-/* What the rules say about the call. */
+/* What the rules say about the call. RULES_ENDED: it was refused, or is held. */
 enum { RULES_SILENT, RULES_ALLOW, RULES_ENDED };
 
 /* Tools of the bridge itself are not judged, but the calls that they make are. */
@@ -190,8 +189,7 @@ static struct call *call_new_at(struct provider *p, struct peer *consumer, struc
     return c;
 }
 
-/* Where a request about a task goes: to the server that runs it, if the consumer still sees that.
- */
+/* A request about a task goes to the task's server, if the consumer still sees that server. */
 static bool find_task(struct router *r, struct peer *consumer, const struct view *v,
                       const struct request *request, struct route *out)
 {
@@ -214,8 +212,8 @@ static bool find_task(struct router *r, struct peer *consumer, const struct view
     return false;
 }
 
-/* False: the caller's token has a limit, and the call has ended. A call of our own tools does not
- * count: the calls that these make for it do. */
+/* False: a limit of the caller's token is reached, and the call has ended. A call of one of our own
+ * tools does not count; the calls that the tool makes do. */
 static bool is_within_limits(struct call *c, const struct request *request)
 {
     uint64_t retry_ms;
@@ -230,7 +228,7 @@ static bool is_within_limits(struct call *c, const struct request *request)
         return true;
     if (retry_ms)
         buf_printf(&why, ": try again in %llu s", (unsigned long long)(retry_ms + 999) / 1000);
-    c->state = CALL_ENDING; /* the call never was in a queue */
+    c->state = CALL_ENDING; /* never queued: n_waiting stays as it is */
     call_finish(c, &(struct outcome){.kind = OUTCOME_FAILED,
                                      .why = FAIL_LIMITED,
                                      .text = buf_view(&why),
@@ -263,7 +261,7 @@ struct call *call_open(struct router *r, struct peer *consumer, struct view *v,
     uint64_t handle = c->handle;
     c->repeatable = route.repeatable;
     if (c->objection) {
-        c->state = CALL_ENDING; /* the call never was in a queue */
+        c->state = CALL_ENDING; /* never queued: n_waiting stays as it is */
         call_fail(c, FAIL_UNAVAILABLE, true, "%s", c->objection);
     } else if (!c->principal || is_within_limits(c, &own)) {
         call_admit(c, &own);

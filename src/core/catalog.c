@@ -1,6 +1,6 @@
 /* Building a catalog within its limit of bytes, copying from another one, and finding an item by
- * name. Called by the families that fill catalogs (mcp/, browser/, rockbot/), hub/lease.c,
- * provider.c and route.c. */
+ * name. Called by the families that fill catalogs (mcp/, browser/, rockbot/), hub/, provider.c and
+ * route.c. */
 #include "core/catalog.h"
 
 #include "base/mem.h"

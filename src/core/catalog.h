@@ -1,11 +1,11 @@
 /*
  * catalog: what one provider offers, as an immutable, numbered generation.
  *
- * A provider's family fills a fresh catalog (catalog_new, catalog_add) and publishes it whole with
- * provider_publish; after that nobody changes it. Items keep the provider's own JSON; the places of
- * the members that a view may replace are remembered, so that the core can splice without reading
- * JSON. A catalog is bounded in bytes (limits.catalog): items that do not fit are left out, and
- * `cut` is set.
+ * A provider's family fills a fresh catalog (provider_draft, catalog_add) and publishes it whole
+ * with provider_publish; after that nobody changes it. Items keep the provider's own JSON; the
+ * positions of the members that a view may replace are stored, so that the core can replace them
+ * without parsing JSON. A catalog is bounded in bytes (limits.catalog): items that do not fit are
+ * left out, and `cut` is set.
  */
 #ifndef RIALTO_CORE_CATALOG_H
 #define RIALTO_CORE_CATALOG_H
@@ -22,12 +22,12 @@ enum {
     ITEM_GIVES_ANY = 1u << 3,  /* the tool's structured content need not be an object */
     ITEM_TASK_MAY = 1u << 4,   /* the tool can be run as a task */
     ITEM_TASK_MUST = 1u << 5,  /* the tool can only be run as a task */
-    ITEM_TASK_UNSAID = 1u << 6, /* its server decides that, and agents that ask are not told */
+    ITEM_TASK_UNSAID = 1u << 6, /* its server may run it as a task; the list does not say so */
 };
 
 struct item {
     struct span name;  /* tool, prompt: name; resource: uri; template: uriTemplate; unescaped */
-    struct span own;   /* the provider's name of the item, where that differs; empty = name */
+    struct span own;   /* the provider's name of the item, if different; empty = name */
     struct span label; /* another name by which a view may hide the item: a resource's or template's
                           name, the prompt that a made tool stands for; or empty */
     struct span raw;   /* the JSON object */
@@ -70,9 +70,9 @@ bool catalog_add(struct catalog *c, enum item_kind kind, const struct item *item
 void catalog_fit(struct catalog *c);
 void catalog_set_declares(struct catalog *c, struct span raw);
 void catalog_set_instructions(struct catalog *c, struct span text);
-/* When only some kinds were fetched again, the others are copied from the generation before. */
+/* For kinds that were not fetched again: copy their items from the previous generation. */
 void catalog_copy_kind(struct catalog *to, const struct catalog *from, enum item_kind kind);
-/* Do both catalogs have the same items in the same order? */
+/* Are both catalogs equal: the same items in the same order, offers and texts? */
 bool catalog_same(const struct catalog *a, const struct catalog *b);
 const struct item *catalog_find(const struct catalog *c, enum item_kind kind, struct span name);
 

@@ -1,19 +1,19 @@
-/* Questions that came without their call: given to the one agent that calls, or held until it is
- * known which agent is meant; and the turns of agents. Called by mcp/server/provider.c to ask, and
- * by call.c and ask.c. */
+/* Questions of a provider that do not say which call they belong to: put to the only agent that has
+ * calls open, or held until it is known which agent is meant. Also makes the agents' calls take
+ * turns. Called by mcp/server/provider.c to ask, and by call.c and ask.c. */
 #include "core/doubts.h"
 
 #include "base/mem.h"
 #include "core/inside.h"
 
-/* A provider may have this many of these questions open; more are refused. */
+/* A provider may have this many such questions open; more are refused. */
 enum { MAX_DOUBTS = 64 };
 
-/* Kept until answered, as it may have to be asked on another call. */
+/* A question, kept until it is answered: it may have to be asked again on another call. */
 struct doubt {
     struct list node;
     uint64_t asked_on; /* the handle of the call on which it was asked; 0 while it is held */
-    bool tainted;      /* held while a call was given up, which may have been the one that asked */
+    bool tainted;      /* while held: a call that may have asked this was given up */
     struct ask ask;    /* its spans point into `bytes` */
     char bytes[];
 };
@@ -64,10 +64,10 @@ static bool same_party(const struct call *a, const struct call *b)
 struct field {
     size_t n;             /* all of them */
     size_t n_running;     /* those that wait for no answer to a question */
-    struct call *latest;  /* of all; calls are in the order they were handed over */
-    struct call *running; /* the latest of those */
-    bool mixed;           /* they are of several parties */
-    bool anybody;         /* some are of agents that we cannot tell apart */
+    struct call *latest;  /* of all `n`; calls are in the order they were handed over */
+    struct call *running; /* the latest of the `n_running` */
+    bool mixed;           /* the calls are of several parties */
+    bool anybody;         /* some calls are of agents that we cannot tell apart */
 };
 
 static struct field look(const struct provider *p)
@@ -133,8 +133,8 @@ static void refuse(struct provider *p, struct doubt *d, enum failure why, struct
     mem_free(d);
 }
 
-/* All calls wait for questions that are held: one of them has to give way, so that the others can
- * be told apart. Which call that is shows when the provider ends it. */
+/* All calls wait for held questions, so the last question is refused to let one call go on. Which
+ * call had asked it is known when the provider ends that call. */
 static void break_tie(struct provider *p)
 {
     struct doubt *last = NULL;
@@ -148,7 +148,7 @@ static void break_tie(struct provider *p)
                 "question is for: call again"));
 }
 
-/* `held`: only those that were not asked yet. */
+/* `held`: count only the questions that were not asked yet. */
 static size_t count(const struct provider *p, bool held)
 {
     size_t n = 0;
@@ -158,15 +158,16 @@ static size_t count(const struct provider *p, bool held)
     return n;
 }
 
-/* Do all calls that run wait for questions that are held? Calls of agents that look alike, and that
- * wait for their user's answer, do not count: that may take minutes. */
+/* Do all calls that wait for no answer wait for held questions instead? While calls of several
+ * parties are open and one waits for its user's answer, this is no tie yet. Among calls of one
+ * party (agents that look alike) such a call is not waited for: that may take minutes. */
 static bool is_tied(const struct field *f, size_t held)
 {
     return f->n_running && (f->n_running == f->n || !f->mixed) && held >= f->n_running;
 }
 
-/* Asks or refuses what is held, as far as that is known now. A consumer may do anything when it is
- * asked, so everything is looked at again for each question. */
+/* Asks or refuses the held questions for which this can be decided now. A consumer may open or end
+ * calls when it is asked, so the open calls are looked at again for each question. */
 static void settle(struct provider *p)
 {
     struct doubt *d;
@@ -181,7 +182,7 @@ static void settle(struct provider *p)
             refuse(p, d, FAIL_CANCELLED, SPAN("the call that this may belong to is over"));
         } else if (owner) {
             d->asked_on = owner->handle;
-            struct doubt *copy = doubt_new(&d->ask); /* `d` may be gone while it is asked */
+            struct doubt *copy = doubt_new(&d->ask); /* `d` may be freed inside ask_put */
             list_init(&copy->node);
             ask_put(owner, &copy->ask);
             mem_free(copy);
@@ -209,7 +210,7 @@ bool doubts_put(struct provider *p, const struct ask *ask)
         return false;
     list_append(&p->doubts, &doubt_new(ask)->node);
     settle(p);
-    /* People may have to be waited for: the calls get the time for that. */
+    /* The calls may have to wait for people: they get the timeout for asks. */
     for (struct list *it = p->open.next; doubts_held(p) && it != &p->open; it = it->next)
         call_arm_deadline(LIST_ENTRY(it, struct call, in_provider));
     return true;

@@ -1,5 +1,5 @@
 /* Waiting for the last calls of a router, and ending those that take too long. Called by hub/hub.c
- * and cmd/stdio.c when a signal stops the program. */
+ * and cmd/stdio.c when a signal stops the program, and by hub/upgrade.c. */
 #include "core/drain.h"
 
 #include "base/log.h"
@@ -8,7 +8,7 @@
 /* Shorter than the time that service managers wait before they kill a program. */
 enum { GRACE_MS = 10 * 1000 };
 
-/* Neither standing calls nor the router's own. */
+/* Standing calls and the router's own calls do not count. */
 size_t drain_count(const struct router *r)
 {
     size_t n = r->calls.n;

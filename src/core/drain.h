@@ -24,12 +24,12 @@ struct drain {
     void *arg;
 };
 
-/* `done` is called when no call is open any more: inside if no call was open, else by the loop. */
+/* `done` is called when no call is open any more: at once if none is open now, else by the loop. */
 void drain_begin(struct drain *d, struct router *r, void (*done)(void *arg), void *arg);
-/* The calls that a consumer waits for. */
+/* How many calls consumers wait for. */
 size_t drain_count(const struct router *r);
-/* Another daemon takes the calls from now on: none may be opened here, and those that wait for a
- * person end. The others go on. */
+/* Another daemon takes new calls from now on: none may be opened here, and calls that wait for a
+ * person end. The other calls go on. */
 void drain_retire(struct router *r);
 /* All calls end now. */
 void drain_end(struct router *r);

@@ -1,5 +1,5 @@
 /* The list of watchers and the names of the events they are told of. Published to by call.c,
- * provider.c and approval.c; watched by admin/accounts.c and rockbot/news.c. */
+ * provider.c and approval.c; watched by admin/accounts.c, admin/live.c and rockbot/news.c. */
 #include "core/events.h"
 
 static const char *const names[HAPPENED_KINDS] = {

@@ -10,7 +10,7 @@ struct forward {
     char *name;         /* of the tool */
 };
 
-/* A server must not take two agents for one because both come to it through us. */
+/* All inner calls have the same consumer, so the party must tell the agents apart. */
 static uint64_t party_of(const struct call *outer)
 {
     const uint64_t who[] = {(uint64_t)(uintptr_t)outer->consumer, outer->party};

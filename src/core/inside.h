@@ -1,6 +1,6 @@
 /*
  * inside: struct router and the functions that the router's files share. router.c has providers,
- * views and standing calls; call.c takes each call from its opening to its end.
+ * views and standing calls; call_open.c opens each call, and call.c takes it to its end.
  */
 #ifndef RIALTO_CORE_INSIDE_H
 #define RIALTO_CORE_INSIDE_H
@@ -37,7 +37,7 @@ struct router {
     const struct approver *approver; /* NULL: held calls are refused */
     const struct rules *rules;       /* NULL: there are none */
     struct tasks *tasks;
-    struct list taps; /* struct tap, who are shown calls */
+    struct list taps; /* struct tap */
     struct peer own;  /* consumer of the calls that the router opens by itself (wishes.c) */
 };
 
@@ -46,8 +46,8 @@ extern const struct peer_verbs wishes_verbs;
 /* A new call of this consumer, not handed to a provider yet. */
 struct call *call_new(struct router *r, struct peer *consumer, enum op op, struct span name,
                       void *consumer_data);
-/* Open a call of the router's own, before those that wait; `request` has the item's name as the
- * provider knows it. `goes_first`: the provider's other calls wait until this one has ended. */
+/* Open a call of the router's own, ahead of the calls that wait; `request` has the item's name as
+ * the provider knows it. `goes_first`: the provider's other calls wait until this one has ended. */
 void call_open_own(struct provider *p, const struct request *request, bool goes_first);
 /* Hand over calls that waited, if there are slots now. */
 void call_go_on(struct provider *p);
@@ -64,10 +64,10 @@ void call_end_all(struct router *r, bool waiting_only);
 void call_end_held(struct router *r);
 /* Keep a copy of the call's request. */
 void call_keep(struct call *c, const struct request *request);
-/* May the call go on to its provider? If not it was refused, because its params exceed the limit of
- * memory or a rule denies it, or it is held, because a person must allow it. */
+/* May the call go on to its provider? If not, the call was refused (its params exceed the limit of
+ * memory, or a rule denies it) or is held (a person must allow it). */
 bool call_may_pass(struct call *c, const struct request *request);
-/* End a call that is in no queue any more; the text is for the consumer. */
+/* End the call; the text is for the consumer. */
 void call_finish(struct call *c, const struct outcome *outcome);
 void call_fail(struct call *c, enum failure why, bool retryable, const char *fmt, ...)
     __attribute__((format(printf, 4, 5)));
@@ -77,12 +77,12 @@ const char *call_reason(const struct provider *p);
 void call_arm_deadline(struct call *c);
 
 /* --- tap.c; calls that the router opened by itself are not shown --- */
-/* NULL, or the first objection; the same for decisions. */
+/* Both return the first objection, or NULL. */
 const char *tap_show_opened(struct router *r, const struct call *c, const struct request *request);
 const char *tap_show_decided(const struct call *c, bool allowed, struct span by);
-/* Nothing for standing calls. */
+/* Does nothing for standing calls. */
 void tap_show(const struct call *c, const struct step *step);
-/* The outcome to be told, `instead` if a tap objects. */
+/* The outcome that the consumer is to get: `instead`, filled in here, if a tap objects. */
 const struct outcome *tap_show_end(struct router *r, const struct call *c,
                                    const struct outcome *outcome, struct outcome *instead);
 

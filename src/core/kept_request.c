@@ -1,4 +1,5 @@
-/* The copy of a request with its texts. Called by call.c and mcp/server/task_errand.c. */
+/* The copy of a request with its texts. Called by call.c, mcp/server/upstream_modern.c and
+ * mcp/server/upstream_tasks.c. */
 #include "core/kept_request.h"
 
 void kept_request_set(struct kept_request *k, const struct request *q)

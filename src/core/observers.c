@@ -1,6 +1,6 @@
 /* The list of observers and the timer that tells them of a change. Notified by router.c, provider.c
- * and call.c; observers are added by provider.c, drain.c, hub/, rockbot/worker.c, cmd/query.c and
- * cmd/stdio.c. */
+ * and call.c; observers are added by provider.c, drain.c, hub/, admin/live.c, rockbot/worker.c and
+ * cmd/query.c. */
 #include "core/observers.h"
 
 static bool is_added(const struct observer *o)

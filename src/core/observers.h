@@ -9,9 +9,10 @@
  * every provider is in order and the function that caused the change is off the stack, and runs
  * once for several changes in one turn of the loop. `changed` may do anything: remove observers,
  * free the objects that they are embedded in, change and remove providers. A new observer is called
- * for the first time in the next turn, even without a change, so it needs no check of its own
- * before; later, once for all changes since its last call. A change made while observers are called
- * is reported in the next turn, to the observers that were called before the change.
+ * for the first time in the next turn, even without a change, so it need not check the provider
+ * when it is added. After that it is called once for all changes since its last call. A change made
+ * while observers are called is reported in the next turn, to the observers that were called before
+ * the change.
  *
  * Nouns: observers_, observer_.
  */

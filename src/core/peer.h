@@ -30,7 +30,7 @@ struct peer;
 struct principal;
 struct provider;
 
-/* What a consumer may open. The standing call carries what belongs to no request. */
+/* What a consumer may open. The standing call carries events and asks that belong to no request. */
 enum op {
     OP_STANDING,
     OP_CALL_TOOL,
@@ -56,26 +56,27 @@ struct cut {
     size_t at, n;
 };
 
-/* The kinds of asks that a consumer is able to answer; providers are told of no others. */
+/* The kinds of asks that a consumer is able to answer; providers are told only of these. */
 enum {
     ANSWERS_ELICIT_FORM = 1u << 0,
     ANSWERS_ELICIT_URL = 1u << 1,
     ANSWERS_SAMPLING = 1u << 2,
     ANSWERS_SAMPLING_TOOLS = 1u << 3,
     ANSWERS_ROOTS = 1u << 4,
-    ANSWERS_ROOTS_CHANGED = 1u << 6,    /* the consumer also tells when its roots change */
-    ANSWERS_SAMPLING_CONTEXT = 1u << 7, /* sampling may ask for the context of servers */
+    ANSWERS_ROOTS_CHANGED = 1u << 6,    /* the consumer also reports changes of its roots */
+    ANSWERS_SAMPLING_CONTEXT = 1u << 7, /* a sampling ask may include context of servers */
     /* A consumer of this dialect resumes calls by itself: `input_required` results pass through. */
     ANSWERS_BY_RETRY = 1u << 5,
-    ANSWERS_TASKS = 1u << 8, /* a consumer of this dialect takes a task for the result of a call */
+    ANSWERS_TASKS = 1u << 8, /* a consumer of this dialect accepts a task as result of a call */
 };
 
-/* A call that waits for its agent's answers at a server which another daemon has handed to us. */
+/* A call that the daemon before us has sent, and whose server waits for answers of the agent. The
+ * server's process was handed over to us. */
 struct going_on {
-    uint64_t id;     /* of the request on that hop */
+    uint64_t id;     /* of the request on the server's hop */
     int pid;         /* of the server */
     char *asks;      /* raw array of {key, id, method, params}: the agent's key, the server's id */
-    char *responses; /* raw object of the agent's answers, by its keys; or NULL */
+    char *responses; /* raw object of the agent's answers, by the agent's keys; or NULL */
 };
 
 /*
@@ -85,8 +86,8 @@ struct going_on {
  */
 struct request {
     enum op op;
-    struct span name;        /* tool, prompt or uri: public for the router, own for the provider;
-                              * of OP_OTHER and OP_TELL: the method */
+    struct span name;        /* tool, prompt or uri: the router is given the public name, the
+                              * provider its own; of OP_OTHER and OP_TELL: the method */
     struct span params;      /* raw JSON object, or empty */
     struct cut name_at;      /* the name's raw value inside params */
     struct cut arguments_at; /* the same for the arguments of a tool, if that is known */
@@ -98,17 +99,17 @@ struct request {
     bool wants_progress;
     bool takes_structured; /* the consumer knows structuredContent in the results of tools */
     uint64_t timeout;      /* ms; 0 = as the provider's policy says */
-    uint64_t party;        /* whose call this is, when one consumer speaks for several; else 0 */
-    bool anybody;          /* even so, calls of this party may be of several agents */
+    uint64_t party;        /* which agent calls, when one consumer speaks for several; else 0 */
+    bool anybody;          /* calls of this party may still be of several agents */
     bool resumes;          /* params continue a call that ended with `input_required` */
     struct span own_id;    /* OP_OTHER: the consumer's raw id, shown to servers of ACP's M0 */
     bool one_line;         /* params are known to have no line ends between tokens */
-    bool as_task;          /* the consumer wants a task for the result of this call */
+    bool as_task;          /* the consumer wants a task as the result of this call */
     const struct going_on *goes_on; /* the daemon before us has sent this call already; or NULL */
-    const struct call *behalf; /* the call that this one is made for: its caller is the caller of
-                                * both; NULL: the consumer calls by itself */
-    const char *task_owner;    /* while a call is opened: an operator means the task of this owner;
-                                * NULL: the caller's own */
+    const struct call *behalf; /* the call that this one is made for, whose caller counts as the
+                                * caller of both; NULL: the consumer calls by itself */
+    const char *task_owner;    /* while a call is opened: the owner of the task that an operator
+                                * means; NULL: the caller itself */
 };
 
 /* How a call or an ask ended. */
@@ -128,10 +129,10 @@ enum failure {
     FAIL_CANCELLED,   /* the consumer cancelled the call, or left */
     FAIL_REFUSED,     /* the consumer cannot answer the ask; or a person did not allow the call */
     FAIL_DENIED,      /* a rule of the configuration denies the call (core/rules.h) */
-    FAIL_ARGUMENTS,   /* readers differ on the arguments, so no rule can judge them */
-    FAIL_PROTOCOL,    /* the provider's answer made no sense */
+    FAIL_ARGUMENTS,   /* parsers may read the arguments differently: no rule can judge them */
+    FAIL_PROTOCOL,    /* the provider's answer is invalid */
     FAIL_SHUTDOWN,    /* the bridge, or the provider, is being stopped */
-    FAIL_LIMITED,     /* the caller's token has a limit (principal.h) */
+    FAIL_LIMITED,     /* a limit of the caller's token is reached (principal.h) */
     FAIL_COUNT,
 };
 
@@ -140,9 +141,9 @@ struct outcome {
     struct span body;
     enum failure why;
     struct span text;  /* for people; OUTCOME_FAILED: names the provider */
-    bool retryable;    /* calling again may help and cannot do harm that the first call did not */
+    bool retryable;    /* calling again may help and does no harm that the first call did not */
     bool locked;       /* OUTCOME_FAILED: the provider wants credentials that it was not given */
-    uint64_t retry_ms; /* FAIL_LIMITED: when to come again; 0 = never with this call */
+    uint64_t retry_ms; /* FAIL_LIMITED: when to call again; 0 = this call never fits the limit */
     bool is_error;     /* OUTCOME_RESULT: the tool says that it failed; `text` may say why */
     bool one_line;     /* `body` is known to have no line ends between tokens */
 };
@@ -171,7 +172,7 @@ struct event {
     struct span name;
     struct span level; /* EVENT_LOG */
     unsigned changed;  /* EVENT_CHANGED: 1u << enum item_kind */
-    bool whole;        /* EVENT_TASK: `params` have result, error or questions, if there are any */
+    bool whole;        /* EVENT_TASK: `params` include any result, error or questions */
     struct provider *from;
 };
 
@@ -184,7 +185,7 @@ struct ask {
 
 struct peer_verbs {
     /* Provider role. None of these is called for a call after its `cancel` or call_done. `request`
-     * is gone as well if the provider ends the call inside `open`. */
+     * is invalid, too, once the provider has ended the call inside `open`. */
     void (*open)(struct peer *self, struct call *call, const struct request *request);
     void (*answer)(struct peer *self, struct call *call, struct span key,
                    const struct outcome *outcome);

@@ -1,5 +1,6 @@
-/* Counting the calls of a token's owner against its limits. Made by hub/gate.c; call.c takes and
- * gives back, hub/instance.c reads the limit on processes. */
+/* Counting the calls of a token's owner against its limits. Made by hub/gate.c, hub/pass.c and, for
+ * operators, hub/endpoints.c and admin/replay.c; call_open.c takes, call.c gives back,
+ * hub/instance.c reads the limit on processes. */
 #include "core/principal.h"
 
 #include "base/mem.h"
@@ -36,13 +37,13 @@ const char *principal_name(const struct principal *p)
     return p ? p->name : NULL;
 }
 
-/* A ring of another length, with the newest times of the old one. */
+/* Makes a ring of another length, with the newest times of the old ring. */
 static void resize_ring(struct principal *p, size_t n)
 {
     uint64_t *times = n ? MEM_ARRAY(uint64_t, n) : NULL;
     size_t kept = p->n_times < n ? p->n_times : n;
 
-    /* 0 stands for "never": the loop's clock is past the first minute of the machine. */
+    /* Entries that stay 0 mean "no call": a call at time 0 is stored as time 1. */
     for (size_t i = 0; i < kept; i++)
         times[n - kept + i] = p->times[(p->next + p->n_times - kept + i) % p->n_times];
     mem_free(p->times);
@@ -58,7 +59,7 @@ void principal_set_limits(struct principal *p, const struct principal_limits *li
     p->limits = *limits;
 }
 
-/* How long until one more call fits into the last 60 s; 0: now. */
+/* How long until one more call is within calls_per_minute, in ms; 0: now. */
 static uint64_t wait_of(const struct principal *p, uint64_t now)
 {
     uint64_t oldest = p->n_times ? p->times[p->next] : 0;

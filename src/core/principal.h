@@ -1,10 +1,11 @@
 /*
- * principal: the owner of a token as the core knows one: a name, limits, and what counts against
- * them now.
+ * principal: the owner of a token as the core knows it: a name, limits, and what counts against the
+ * limits now.
  *
- * hub/gate.c makes one for each token. Calls of all ways in count here, so that an owner cannot get
- * more by coming twice. Endpoints and calls hold the struct, which therefore outlives the token: it
- * is `ended` from the moment the token was revoked or has expired, and is freed by its last holder.
+ * hub/gate.c makes one for each token of the configuration, hub/pass.c for owners of other tokens.
+ * Calls from all endpoints count together, so that an owner gets no more by connecting twice.
+ * Endpoints and calls hold the struct, which therefore outlives the token: it is `ended` from the
+ * moment the token was revoked or has expired, and is freed by its last holder.
  */
 #ifndef RIALTO_CORE_PRINCIPAL_H
 #define RIALTO_CORE_PRINCIPAL_H
@@ -24,9 +25,9 @@ struct principal_limits {
 
 struct principal {
     char *name;
-    /* The newest token that the owner has shown and that is still good, its issuer, and how many
-     * there were: for servers whose tokens are got in exchange for it. The bytes are those of
-     * hub/pass.c, and secret. Empty for tokens of the configuration. */
+    /* The newest valid token that the owner has shown, its issuer, and how many tokens there were:
+     * for servers whose own tokens are obtained by exchanging this one. hub/pass.c owns the bytes,
+     * which are secret. Empty for tokens of the configuration. */
     struct span token, issuer;
     uint64_t tokens;
     struct principal_limits limits;
@@ -43,14 +44,14 @@ struct principal *principal_new(const char *name);
 /* Both take NULL. */
 struct principal *principal_hold(struct principal *p);
 void principal_release(struct principal *p);
-/* NULL for none. */
+/* Takes NULL, and returns NULL for it. */
 const char *principal_name(const struct principal *p);
 /* Calls that are open count against the new limits. */
 void principal_set_limits(struct principal *p, const struct principal_limits *limits);
 
 /*
  * Counts one more call with params of `bytes`, to be given back by principal_give_back. False if
- * that would exceed a limit: `why` says which, and `*retry_ms` when to come again.
+ * that would exceed a limit: `why` says which, and `*retry_ms` when to try again.
  */
 bool principal_take(struct principal *p, uint64_t now, size_t bytes, struct buf *why,
                     uint64_t *retry_ms);

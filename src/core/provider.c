@@ -29,12 +29,12 @@ static struct timers *timers_of(const struct provider *p)
 
 /*
  * The only place where a provider changes its state. No consumer is told here: inside an event or a
- * `done` anything may happen to the provider, so an action first brings everything in order (state,
- * timer, reason) and tells afterwards. Observers are told by the loop.
+ * `done` anything may happen to the provider, so an action first sets everything (state, timer,
+ * reason) and tells consumers afterwards. Observers are told by the loop.
  */
 static void enter(struct provider *p, enum provider_state state)
 {
-    if (!p->built_in) /* one of ours bears the name of the server that it is beside */
+    if (!p->built_in) /* ours may have the alias of the server they belong to */
         log_debug(p->alias, "%s -> %s", state_names[p->state], state_names[state]);
     timer_clear(timers_of(p), &p->timer);
     timer_clear(timers_of(p), &p->idle);
@@ -45,7 +45,7 @@ static void enter(struct provider *p, enum provider_state state)
     p->state = state;
     p->since = timers_of(p)->now;
     if (shown && provider_advertised(p))
-        observers_note(router_observers(p->router)); /* no view has to rebuild its lists */
+        observers_note(router_observers(p->router)); /* the lists of views stay the same */
     else
         router_provider_changed(p->router, p);
 }
@@ -104,7 +104,7 @@ void provider_start_again(struct provider *p, uint64_t ms)
         timer_set(timers_of(p), &p->timer, ms);
 }
 
-/* A timer checks now and then whether the provider is idle, so that calls need not. */
+/* A timer checks now and then whether the provider is idle, so that calls need not set it. */
 static void watch_idle(struct provider *p)
 {
     uint64_t rested = timers_of(p)->now - p->used_at, limit = p->policy.idle_stop;
@@ -129,8 +129,8 @@ static void ready(struct provider *p)
     call_provider_ready(p);
 }
 
-/* Failures before a long time up do not count for the next restart. This is checked when the
- * provider goes down: a timer would wake the program for nothing. */
+/* After a long time up, earlier failures do not count for the next restart. This is checked when
+ * the provider goes down: a timer would wake the program for nothing. */
 static void forget_failures(struct provider *p)
 {
     if (p->state == PROVIDER_READY && timers_of(p)->now - p->since >= p->policy.settle)
@@ -245,7 +245,7 @@ static void crashed(struct provider *p)
     router_tell_changes(p->router, p);
 }
 
-/* The last step of an action. Does nothing if a consumer has started the provider again inside its
+/* The last step of an action. Does nothing if a consumer has started the provider again inside a
  * `done`. */
 static void tell_stopped(struct provider *p)
 {
@@ -389,13 +389,13 @@ void provider_fini(struct provider *p)
 void provider_up(struct provider *p)
 {
     happen(p, PROVIDER_UP);
-    p->remembered = false; /* last: the items must not leave the lists for a moment */
+    p->remembered = false; /* not earlier, or the items would leave the lists for a moment */
 }
 
 void provider_lost(struct provider *p, const char *why)
 {
-    /* While the provider is being stopped p->why has the reason already, if there is one: how the
-     * instance ended is not a reason. */
+    /* While the provider is being stopped, p->why has the reason already, if there is one; how the
+     * instance ends then does not matter. */
     if (p->state != PROVIDER_STOPPING) {
         struct buf clean = {0};
         /* The reason may quote a URL or the server's output, and every consumer can see it. */
@@ -426,7 +426,8 @@ void provider_publish(struct provider *p, struct catalog *c)
                  c->max_bytes / 1024);
 
     if (p->remembered && before && catalog_same(before, c)) {
-        /* Many servers come up at once, and each would cause every list to be built again. */
+        /* Views keep their lists: many servers come up at once, and each would make all views
+         * rebuild them. */
         before->generation++;
         observers_note(router_observers(p->router));
         catalog_free(c);
@@ -501,7 +502,7 @@ void provider_halt(struct provider *p)
 void provider_resume(struct provider *p)
 {
     for (struct provider *q = NULL; (q = next_replaced(p, q));)
-        set_halted(q, false); /* started by a call, as ever */
+        set_halted(q, false); /* the next call starts it, as always */
     set_halted(p, false);
     backoff_reset(&p->backoff);
     provider_unlock(p);
@@ -544,9 +545,8 @@ bool provider_advertised(const struct provider *p)
 
     if (p->state == PROVIDER_READY)
         return true;
-    /* A resting provider is as good as running: the next call starts it. A provider that is being
-     * started is shown with what it offered before. One that failed is shown again when it is back.
-     * */
+    /* A resting provider counts as running: the next call starts it. A provider that is being
+     * started is shown with its earlier items, one that failed only when it is ready again. */
     return (may_rest || p->remembered) && !p->halted && p->state != PROVIDER_BACKOFF &&
            p->catalog && !p->why[0];
 }

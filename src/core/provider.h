@@ -49,23 +49,23 @@ struct provider_facts {
     const char *transport; /* "stdio", "http" ... */
     int pid;               /* of the instance's process on this machine */
     const char *sandbox;   /* the level of its sandbox */
-    struct span refused;   /* by the sandbox, when the instance ended last */
-    struct span remedy;    /* what in the configuration would allow that */
+    struct span refused;   /* what the sandbox refused before the instance last ended */
+    struct span remedy;    /* what to set in the configuration to allow that */
 };
 
 struct provider_ops {
     void (*start)(struct provider *p);
     void (*stop)(struct provider *p);
     void (*describe)(const struct provider *p, struct provider_facts *facts); /* may be NULL */
-    /* The arguments that the family puts into calls of this tool in place of the consumer's: a JSON
-     * object, or NULL for none. May be NULL. */
+    /* The arguments that the family puts into calls of this tool instead of the consumer's: a JSON
+     * object, or NULL for none. The function may be NULL. */
     const char *(*pinned)(const struct provider *p, struct span tool);
 };
 
-/* Decides whether a provider may be started now, where only so many may run at once. */
+/* Decides whether a provider may be started now, where the number that may run is limited. */
 struct provider_room {
     /* NULL if the provider may be started, else why not; `*soon` if there may be room at the next
-     * change of some provider. Must not touch `p`. */
+     * change of some provider. Must not touch the provider. */
     const char *(*ask)(struct provider_room *room, bool *soon);
 };
 
@@ -73,7 +73,7 @@ struct provider {
     struct peer peer;
     const struct provider_ops *ops;
     struct router *router;
-    const char *alias;   /* the family's; changes only between turns: router_provider_changed */
+    const char *alias;   /* the family's; may change between turns, with router_provider_changed */
     bool bare_names;     /* its items keep their own names in every view */
     bool takes_any;      /* its family can pass on unknown methods: OP_OTHER, OP_TELL */
     bool built_in;       /* part of the bridge: not in the router's list, and no events */
@@ -82,15 +82,16 @@ struct provider {
     bool tells_later;    /* its family calls router_tell_changes itself, once for several changes */
     struct span bridges; /* names of bridges behind this provider; owned by its family */
     void *entry;         /* the hub's server whose shared instance this is; else NULL */
-    /* Takes the calls that wait for this provider when it cannot be started, which is no event
-     * then; this provider is halted, resumed and restarted with its stand-in. Or NULL. */
+    /* Takes the calls that wait for this provider when it cannot be started; that failure is then
+     * not published as an event. This provider is halted, resumed and restarted with its stand-in.
+     * Or NULL. */
     struct provider *stand_in;
     /* Takes the calls for which somebody must sign in first (hub/signin_tool.h), and gives them
-     * back. While that has not happened, this provider is down and tries nothing. NULL: nobody can
-     * sign in. */
+     * back afterwards. Until somebody has signed in, this provider stays down and is not started.
+     * NULL: nobody can sign in. */
     struct provider *sign_in;
-    const char *refuses; /* all calls, for this reason: it is never started. NULL: it takes calls */
-    bool signed_in; /* its requests show a token, which may end: calls are kept until they end */
+    const char *refuses; /* why it takes no calls and is never started; NULL: it takes calls */
+    bool signed_in; /* its requests carry a token, which may expire: they are kept for a retry */
     struct policy policy;
     struct provider_room *room; /* NULL: may always be started */
     const char *no_room;        /* why there was no room for the last start; NULL when there was */
@@ -101,7 +102,7 @@ struct provider {
     uint64_t started_at; /* last start */
     bool wanted_again;   /* WANTED came while stopping */
     bool was_too_slow;   /* being stopped because the start took too long */
-    bool retries_late;   /* its family knows that trying again soon is of no use */
+    bool retries_late;   /* its family knows that an early retry cannot succeed */
     bool locked;      /* its family knows that the server wants credentials that it was not given */
     bool remembered;  /* the catalog is of an earlier run: shown while the provider starts */
     bool rests;       /* stopped, or being stopped, for being idle */
@@ -116,8 +117,8 @@ struct provider {
 
     int log_rank; /* most verbose log level that a consumer wants; or LOG_RANK_NONE */
     char log_word[16];
-    size_t unconfirmed;      /* wishes told to it, until whose confirmation calls wait (wishes.h) */
-    struct timer confirm;    /* ends that wait */
+    size_t unconfirmed;      /* wishes it was told and has not confirmed: calls wait (wishes.h) */
+    struct timer confirm;    /* ends that wait after a while */
     struct catalog *catalog; /* last published; kept while down so that names stay known */
     struct list open;        /* calls handed over (struct call.in_provider) */
     struct list waiting;     /* calls that wait for a slot or for READY */
@@ -139,7 +140,7 @@ void provider_init(struct provider *p, const struct peer_verbs *verbs,
 void provider_fini(struct provider *p);
 
 /* --- for the family --- */
-/* The start that goes on may take so long from now. */
+/* The start in progress may take `ms` from now. */
 void provider_start_again(struct provider *p, uint64_t ms);
 void provider_up(struct provider *p);
 /* `why` in a few words: "exited with 1", "no answer to initialize within 30 s". */
@@ -157,7 +158,7 @@ void provider_recall(struct provider *p, struct catalog *c);
  * views that show the provider. */
 void provider_adjust(struct provider *p, const struct policy *policy);
 void provider_want(struct provider *p);
-/* Somebody has signed in: start it, if it waited for that. */
+/* Somebody has signed in: start the provider. */
 void provider_unlock(struct provider *p);
 void provider_unwant(struct provider *p);
 /* For operators: stop the provider and refuse its calls until it is resumed; start it as if it had
@@ -165,10 +166,10 @@ void provider_unwant(struct provider *p);
 void provider_halt(struct provider *p);
 void provider_resume(struct provider *p);
 void provider_restart(struct provider *p);
-/* Has the provider calls, in any state? */
+/* Does the provider have calls, in any state? */
 bool provider_has_calls(const struct provider *p);
 size_t provider_count_calls(const struct provider *p);
-/* Has the provider calls, or is a consumer subscribed to one of its resources? */
+/* Does the provider have calls, a subscribed resource, or a process that works on a task? */
 bool provider_in_use(const struct provider *p);
 /* Stop the provider until the next call, if it is ready and not in use; false otherwise. */
 bool provider_rest(struct provider *p);

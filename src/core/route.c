@@ -1,5 +1,6 @@
 /* Finding the provider for a request: by public name, resource URI or URI template, and whether a
- * narrowed view lets a URI be read. Called by call.c, wishes.c and mcp/server/upstream_calls.c. */
+ * narrowed view lets a URI be read. Called by call_open.c, wishes.c, mcp/server/upstream_calls.c
+ * and admin/replay.c. */
 #include "core/route.h"
 
 #include "base/ascii.h"
@@ -40,7 +41,7 @@ static void skip_empty(struct span t, bool *at)
     }
 }
 
-/* The places in the template that can be reached by one byte more; false if there are none. */
+/* The places in the template that can be reached with one more byte; false if there are none. */
 static bool take_byte(struct span t, char byte, const bool *before, bool *after)
 {
     bool any = false;
@@ -89,8 +90,8 @@ static void decode(struct buf *out, struct span uri)
     }
 }
 
-/* Has the URI a segment "." or "..", or an empty segment behind the authority? Servers differ on
- * how they resolve such a URI. */
+/* Does the URI have a segment "." or "..", or an empty segment after the authority? Servers differ
+ * on how they resolve such a URI. */
 static bool is_roundabout(struct span uri)
 {
     struct span rest = uri;
@@ -118,7 +119,7 @@ static bool is_denied(const struct filter *f, struct span uri)
     return denied;
 }
 
-/* Does a template of the provider match the URI, and does the filter show a matching one? */
+/* `any`: a template of the provider matches the URI. `shown`: the filter shows such a template. */
 static void look_at_templates(const struct filter *f, const struct provider *p, struct span uri,
                               bool *any, bool *shown)
 {
@@ -149,7 +150,7 @@ bool route_may_read(const struct view *v, const struct provider *p, struct span 
 
 /* --- where a request goes --- */
 
-/* The URI behind the part that leads to the provider; empty if there is no such part. */
+/* The URI after the prefix that names the provider (VIEW_URI_FMT); empty if there is no prefix. */
 static struct span behind_alias(const struct provider *p, struct span uri)
 {
     struct buf lead = {0};
@@ -160,7 +161,7 @@ static struct span behind_alias(const struct provider *p, struct span uri)
     return rest;
 }
 
-/* Does the view show the template under its own name, and not as that of another provider? */
+/* Does the template keep its own name in the view, or does another provider's have that name? */
 static bool keeps_name(struct view *v, const struct provider *p, const struct item *t)
 {
     const struct target *target = view_find(v, ITEM_TEMPLATE, t->name);
@@ -271,7 +272,7 @@ bool route_find(struct view *v, const struct request *request, struct route *out
         out->own_name = request->name;
         return true;
     }
-    if (!t) /* a prompt that the view hides or renames is no resource either */
+    if (!t) /* a prompt that the view hides or renames must not pass as a resource */
         return request->op == OP_COMPLETE && find_resource(v, request->name, out) &&
                !catalog_find(out->provider->catalog, ITEM_PROMPT, request->name);
     out->provider = t->provider;

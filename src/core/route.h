@@ -18,15 +18,18 @@ struct route {
 bool route_find(struct view *v, const struct request *request, struct route *out);
 
 /*
- * Does the view let this resource of the provider be read, subscribed and completed? A listed
- * resource: if the view shows it. Any other: by its URI, and if the URI is an expansion of
- * templates, only if the view shows one of them. Other spellings of a denied URI are denied, too.
+ * May this resource of the provider be read, subscribed to and completed in the view? A listed
+ * resource: if the view shows it. Any other, if the view has an allow list: if the list allows the
+ * URI, or the view shows a template that expands to it. If the view has a deny list: if the list
+ * does not deny the URI and, where templates expand to it, the view shows one of them. Other
+ * spellings of a denied URI are denied, too.
  */
 bool route_may_read(const struct view *v, const struct provider *p, struct span uri);
 
 /*
  * Could `uri` be an expansion of `uri_template` (RFC 6570)? Expressions are taken to expand to any
- * text, those without an operator to text without a slash: enough to route by, not to extract.
+ * text, those without an operator to text without a slash: enough to choose a route, not to extract
+ * values.
  */
 bool route_template_matches(struct span uri_template, struct span uri);
 

@@ -61,7 +61,7 @@ struct timers *router_timers(const struct router *r)
     return r->timers;
 }
 
-/* xorshift64*: jitter needs no more. */
+/* xorshift64*: good enough for jitter. */
 uint64_t router_random(struct router *r)
 {
     r->random ^= r->random >> 12;
@@ -70,7 +70,7 @@ uint64_t router_random(struct router *r)
     return r->random * 0x2545f4914f6cdd1du;
 }
 
-/* The old daemon still opens calls for those that it ends. */
+/* A gap for the daemon before us, which still uses up handles while it ends its calls. */
 enum { HANDLES_APART = 1000 * 1000 };
 
 uint64_t router_last_handle(const struct router *r)
@@ -179,7 +179,7 @@ void router_provider_stopped(struct router *r, struct provider *p)
 
 /* --- what belongs to no call --- */
 
-/* The kinds whose list reads differently from what this consumer was last told. */
+/* The kinds whose list differs from the one that this consumer was last told of. */
 static unsigned news_for(struct call *standing)
 {
     unsigned changed = 0;
@@ -202,7 +202,7 @@ struct call *router_attach(struct router *r, struct peer *consumer, struct view 
     c->answers = answers;
     c->state = CALL_OPEN;
     list_append(&r->standing, &c->standing);
-    (void)news_for(c); /* the first change is compared with the lists as they are now */
+    (void)news_for(c); /* the first change is to be compared with the lists as they are now */
     return c;
 }
 

@@ -34,7 +34,8 @@ void router_set_max_catalog(struct router *r, size_t bytes);
 size_t router_max_catalog(const struct router *r);
 struct timers *router_timers(const struct router *r);
 uint64_t router_random(struct router *r);
-/* The newest handle, and above which ours are: another daemon has given those up to here. */
+/* The newest handle; router_skip_handles: the daemon before us has used all handles up to `last`,
+ * so that ours must be above. */
 uint64_t router_last_handle(const struct router *r);
 void router_skip_handles(struct router *r, uint64_t last);
 struct call *router_find(const struct router *r, uint64_t handle);
@@ -62,9 +63,9 @@ struct provider *router_provider(const struct router *r, struct span alias);
 struct provider *router_next_provider(const struct router *r, const struct provider *p);
 void router_add_view(struct router *r, struct view *v);
 void router_remove_view(struct router *r, struct view *v);
-/* Called each time a provider that was unwanted is down. Remove the provider in a later turn, not
- * inside: the function that reported the loss, or one that ends a call of the provider, may still
- * be on the stack. */
+/* Called each time a provider has stopped because it was not wanted any more. Remove the provider
+ * in a later turn, not inside: the function that reported the loss, or one that ends a call of the
+ * provider, may still be on the stack. */
 void router_on_stopped(struct router *r, void (*fn)(void *arg, struct provider *p), void *arg);
 
 /* Open the standing call: list changes and other events of the view come on it until cancelled. */
@@ -81,8 +82,7 @@ void router_broadcast(struct provider *p, const struct event *event);
  */
 void router_tell(struct provider *p, const struct event *event);
 
-/* --- after changing the members of a view, for providers with tells_later, and for provider.c ---
- */
+/* --- for provider.c, providers with tells_later, and after a change of a view's members --- */
 /* Tell every standing call whose lists differ from those that it was last told of. */
 void router_tell_changes(struct router *r, struct provider *from);
 /* The same, and tell all consumers that see `from` of changes of these kinds (bits). */

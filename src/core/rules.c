@@ -1,5 +1,5 @@
-/* The table of rules on arguments: which rule matches a call. Called by call.c for each call of a
- * tool, by view.c, and by hub/rulebook.c when the configuration is read. */
+/* The table of rules on arguments: which rule matches a call. Called by call_open.c for each call
+ * of a tool, by view.c, and by hub/bridge.c when the configuration is read. */
 #include "core/rules.h"
 
 #include "base/decimal.h"
@@ -113,7 +113,8 @@ static bool is_outside(const struct rule *rule, const struct argument *a)
 {
     if (a->kind != ARGUMENT_TEXT)
         return true;
-    /* The server's system may or may not take a backslash for a slash: both must be within. */
+    /* The server's system may or may not treat a backslash as a slash: the path must be inside the
+     * folder in both readings. */
     for (size_t i = 0; i < rule->n_values; i++)
         if (is_within(a->text, rule->values[i].text, false) &&
             is_within(a->text, rule->values[i].text, true))

@@ -1,5 +1,5 @@
 /* The BM25 index: adding documents, weighing words, ranking the documents for a question. Called by
- * mcp/search_provider.c. */
+ * mcp/search_provider.c and admin/tools.c. */
 #include "core/search.h"
 
 #include "base/arena.h"
@@ -12,10 +12,11 @@
 
 /* Further words are ignored: for a page of text, the tools that fit its beginning are found. */
 enum { MAX_QUESTION_WORDS = 32 };
-/* Prefix matches: how many terms are tried for a word of the question, and its least length. */
+/* Prefix matches: how many terms are tried for a word of the question; the word's minimum
+ * length. */
 enum { MAX_BEGUN = 64, MIN_BEGINNING = 3 };
 
-/* BM25's k1: how soon further occurrences of a word stop to matter. */
+/* BM25's k1: how soon further occurrences of a word stop adding to the score. */
 static const double saturation = 1.2;
 static const double begun_counts = 0.4;
 
@@ -157,7 +158,7 @@ static double logarithm(double x)
 {
     static const double ln_2 = 0.693147180559945309;
     int twos;
-    double part = frexp(x, &twos); /* from 1/2 up to 1: libc has this */
+    double part = frexp(x, &twos); /* from 1/2 up to 1; frexp is also in libc */
     double z = (part - 1) / (part + 1), power = z, sum = 0;
 
     for (int i = 1; i < 32; i += 2) {

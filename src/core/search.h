@@ -2,11 +2,11 @@
  * search: which of many texts fit a question best.
  *
  * A document is a tool: name, description and other details as plain text. Words are compared
- * without case and plural; createIssue and create_issue both fall into their words, and scripts
- * that write without blanks into their characters. The rank is BM25 over weighted fields. A word of
- * the question also finds, for less, the words that begin with it.
+ * without case and plural; createIssue and create_issue are both split into their words, and text
+ * in scripts without blanks into characters. The rank is BM25 over weighted fields. A word of the
+ * question also matches, with less weight, the words that begin with it.
  *
- * Fill the index with search_add, call search_finish once, then call search_find at will.
+ * Fill the index with search_add, call search_finish once, then search_find any number of times.
  */
 #ifndef RIALTO_CORE_SEARCH_H
 #define RIALTO_CORE_SEARCH_H

@@ -74,7 +74,7 @@ static bool begins_part(struct span run, size_t at)
            (at + 1 < run.n && ascii_is_lower(run.p[at + 1]));
 }
 
-/* The run as a whole, for GitHub is a word as well, and its parts if it has several. */
+/* The run as a whole, because GitHub is a word as well, and its parts if it has several. */
 static void give_run(struct span run, search_word_fn *fn, void *arg)
 {
     size_t from = 0;

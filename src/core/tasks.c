@@ -1,5 +1,6 @@
-/* The table of tasks, its bounds, and the timer that forgets old ones. Called by call.c to route
- * requests about tasks, by mcp/server/ and mcp/agent/, and by hub/task_file.c. */
+/* The table of tasks, its limits, and the timer that forgets old tasks. Called by call_open.c to
+ * route requests about tasks, by provider.c, mcp/server/, mcp/agent/ and admin/, and by
+ * hub/task_file.c. */
 #include "core/tasks.h"
 
 #include "base/id.h"
@@ -51,7 +52,7 @@ static void forget(struct tasks *ts, struct task *t)
     mem_free(t);
 }
 
-/* Set the timer to the next task that is over. */
+/* Set the timer to the time when the next task expires. */
 static void arm(struct tasks *ts)
 {
     uint64_t first = UINT64_MAX, now = tasks_now(ts);
@@ -106,8 +107,8 @@ void tasks_on_change(struct tasks *ts, void (*fn)(void *arg), void *arg)
     ts->changed_arg = arg;
 }
 
-/* An owner that has too many loses its oldest; if all owners together have too many, the oldest of
- * all goes unless this owner has one. */
+/* If the owner has too many tasks, its oldest one is forgotten. If the table is full, the owner's
+ * oldest one or, if the owner has none, the oldest of all. */
 static void make_room(struct tasks *ts, const char *owner)
 {
     struct task *oldest = NULL;
@@ -160,7 +161,7 @@ struct task *tasks_add(struct tasks *ts, const struct task_facts *f)
 
     if (!fits(ts, f))
         return NULL;
-    /* A server that gives an id again means another task by it from now on. */
+    /* If a server uses an id again, the id means the new task from now on. */
     struct task *before = f->own.n ? tasks_find_own(ts, f->server, f->instance, f->own) : NULL;
     if (before)
         forget(ts, before);

@@ -1,13 +1,14 @@
 /*
- * tasks: the tasks that servers run for callers: whose each one is, and what its server calls it.
+ * tasks: the tasks that servers run for callers: the owner of each, and its id at the server.
  *
- * Callers know a task by `id`, its server by `own`. Only the owner that opened the task finds it.
- * An owner without a name (callers that need no token) is anybody who knows the id; the session
- * that named a task last also has it in its list and is told of its changes. A task is forgotten
- * when its time to live is over, when its server's process ends, or when its owner has too many.
+ * Callers know a task by `id`, its server by `own`. Only the owner that opened a task finds it.
+ * Callers that need no token have no name: any of them that knows the id finds the task, but only
+ * the session that used the id last has the task in its list and is told of its changes. A task is
+ * forgotten when its time to live is over, when its server's process ends, or when its owner has
+ * too many.
  *
- * The router has one table (router_tasks). It is pure: it is told the time by the router's timers,
- * and hub/task_file.c keeps it in a file.
+ * The router has one table (router_tasks). The table does no I/O: it gets the time from the
+ * router's timers, and hub/task_file.c saves it in a file.
  *
  * Nouns: tasks_, task_.
  */
@@ -20,26 +21,26 @@
 
 enum {
     TASKS_MAX = 10000,
-    TASKS_BY_ONE = 1000,                 /* of one owner: the oldest makes room */
+    TASKS_BY_ONE = 1000,                 /* of one owner; a new task replaces the oldest */
     TASK_ID_MAX = 512,                   /* bytes of a server's own id */
-    TASK_STATE_MAX = 4096,               /* bytes of what was last heard of a task */
+    TASK_STATE_MAX = 4096,               /* bytes of a task's last known state */
     TASK_RESULT_MAX = 256 * 1024,        /* bytes of one result that we keep ourselves */
-    TASKS_RESULTS_MAX = 4 * 1024 * 1024, /* bytes of all of these */
+    TASKS_RESULTS_MAX = 4 * 1024 * 1024, /* bytes of all such results */
     TASK_ID_UNGUESSABLE = 16,            /* a server's id this long may be shown as it is */
 };
-/* The longest that a task is kept, also one whose server sets no limit. */
+/* The longest that a task is kept, even if its server sets no limit. */
 #define TASK_LIFE_MAX (7 * 24 * 3600 * UINT64_C(1000))
 
 struct task {
     struct list node; /* in the table, oldest first */
     char *id, *server, *own;
-    char *tool;        /* whose call it is, as the server calls it; for people */
+    char *tool;        /* the tool that was called, as the server names it; for people */
     char *owner;       /* the principal; "" when it is not known */
-    uint64_t party;    /* the session that named it last; 0: none that is still here */
-    uint64_t instance; /* the process that knows `own`; 0: known beyond any process */
+    uint64_t party;    /* the session that used its id last; 0: none still connected */
+    uint64_t instance; /* the process that knows `own`; 0: `own` outlives processes */
     uint64_t expires;  /* ms since 1970 */
     bool ended;        /* as far as is known */
-    bool cancelled;    /* by its owner; holds whatever the server says later */
+    bool cancelled;    /* by its owner; stays set whatever the server says later */
     char *state;       /* raw members, as the family writes them */
     char *result;      /* raw; NULL: the server has it */
 };
@@ -48,9 +49,9 @@ struct tasks;
 
 struct tasks *tasks_new(struct timers *timers);
 void tasks_free(struct tasks *ts);
-/* `epoch`: ms since 1970 at time 0 of the timers. Before the first task. */
+/* `epoch`: ms since 1970 at time 0 of the timers. To be called before the first task is added. */
 void tasks_set_epoch(struct tasks *ts, uint64_t epoch);
-/* Called at each change that a file should have. */
+/* `fn` is called at each change that should be saved. */
 void tasks_on_change(struct tasks *ts, void (*fn)(void *arg), void *arg);
 uint64_t tasks_now(const struct tasks *ts);
 
@@ -60,30 +61,31 @@ struct task_facts {
     struct span own;   /* empty: no server knows the task, its result is here */
     const char *owner; /* NULL: not known */
     uint64_t party, instance;
-    uint64_t life; /* ms from now on; 0: as long as we keep any */
+    uint64_t life; /* ms from now on; 0: TASK_LIFE_MAX */
     bool plain;    /* callers may see the server's own id, if nobody can guess it and it is free */
 };
 /* NULL: the server's id, or the result, is too long to be kept. */
 struct task *tasks_add(struct tasks *ts, const struct task_facts *facts);
-/* As a file has it: the id is given, and `expires` is the time itself. */
+/* Adds a task read from a file, with this id; `expires` is in ms since 1970. */
 void tasks_restore(struct tasks *ts, struct span id, const struct task_facts *facts,
                    uint64_t expires, bool cancelled);
 
-/* The owner's task of this id. `party` (or 0) has named it now. NULL: there is none. */
+/* The owner's task of this id. NULL: there is none. `party` (or 0) becomes the session that used
+ * the id last. */
 struct task *tasks_find(struct tasks *ts, struct span id, const char *owner, uint64_t party);
 /* The task that this process of the server knows by this id. */
 struct task *tasks_find_own(const struct tasks *ts, struct span server, uint64_t instance,
                             struct span own);
-/* Is this caller to see the task in its list, and to be told of its changes? */
+/* Does this caller see the task in its list, and is it told of changes? */
 bool task_is_of(const struct task *t, const char *owner, uint64_t party);
 /* In the order they were made; NULL for the first. */
 struct task *tasks_next(const struct tasks *ts, const struct task *after);
 
 void task_note(struct tasks *ts, struct task *t, struct span state, bool ended);
 void task_cancelled(struct tasks *ts, struct task *t);
-/* Does a process of this server work on a task? Then it must not be stopped for being idle. */
+/* Does a process of this server work on a task? Then it must not be stopped as idle. */
 bool tasks_at_work(const struct tasks *ts, const char *server);
-/* The process has ended, and what it knew with it. */
+/* The process has ended: forget the tasks that only this process knew. */
 void tasks_forget_instance(struct tasks *ts, uint64_t instance);
 
 #endif

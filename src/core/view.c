@@ -21,7 +21,7 @@ struct member {
 /* The merged table of one kind. */
 struct table {
     struct map by_name;    /* public name -> struct target *, shown or not */
-    struct target **shown; /* the advertised ones, in order */
+    struct target **shown; /* the listed targets, in order */
     size_t n_shown, cap;
     unsigned flags;     /* of all shown items */
     struct arena arena; /* targets and their names */
@@ -30,7 +30,7 @@ struct table {
     bool stale;
 };
 
-/* What the pattern puts before and behind the names of a server's tools. */
+/* What the pattern puts before and after the names of a server's tools. */
 struct name_frame {
     struct span head, tail;
 };
@@ -44,14 +44,14 @@ struct build {
     struct provider *provider;
     const struct item *item;
     bool exempt;   /* the member was added by view_add_exempt */
-    bool unlisted; /* its items are found by their names alone */
+    bool unlisted; /* its items can be called by name, but are not listed */
     struct buf name, label;
     struct name_frame *frames; /* of all servers; filled when the first bare name is checked */
     size_t n_frames;
     bool framed;
 };
 
-/* A change of an item's JSON: the bytes at `at` are replaced by `text` between both of `around`. */
+/* A change of an item's JSON: the bytes at `at` are replaced by around[0], `text`, around[1]. */
 struct edit {
     struct cut at;
     const char *around[2];
@@ -61,7 +61,7 @@ struct edit {
 struct view {
     char *name;
     char *pattern;
-    const char *described; /* stands before the alias; NULL: descriptions stay as they are */
+    const char *described; /* text before the alias; NULL: descriptions stay as they are */
     struct provider *fallback;
     struct member *members;
     size_t n_members;
@@ -244,7 +244,7 @@ static bool shows(const struct view *v, const struct member *m, enum item_kind k
         return !f || filter_passes_item(f, item);
     if (!m->exempt && tools_of(v) == VIEW_TOOLS_HIDDEN)
         return false;
-    /* A tool that stands for a prompt is hidden with that prompt. */
+    /* A tool made from a prompt is hidden with that prompt. */
     return filter_passes(&m->filter, item->own) && (!f || filter_passes(f, item->own)) &&
            (!prompts || !item->label.n || filter_passes(prompts, item->label));
 }
@@ -341,7 +341,7 @@ static void mark_item(struct build *b)
     buf_str(&b->name, b->provider->mark);
 }
 
-/* Replace {server} and {tool} in the pattern; anything else stands for itself. */
+/* Replace {server} and {tool} in the pattern; anything else is copied. */
 static void apply_pattern(struct buf *out, const char *pattern, const char *alias, struct span own)
 {
     for (const char *p = pattern; *p;) {
@@ -363,7 +363,7 @@ static bool is_named(enum item_kind kind)
     return kind == ITEM_TOOL || kind == ITEM_PROMPT;
 }
 
-/* The item that has the name already, or NULL. */
+/* The target that has the name already, or NULL. */
 static const struct target *name_owner(const struct build *b)
 {
     return map_get(&b->table->by_name, buf_view(&b->name));
@@ -429,7 +429,7 @@ static void find_frames(struct build *b)
         struct span kept = arena_span(&b->table->arena, buf_view(&text));
         size_t head = span_find(kept, tool.p[0]);
         b->frames = mem_resize(b->frames, (b->n_frames + 1) * sizeof(struct name_frame));
-        /* If a name is too long it is cut and gets a hash: at least so much of the head stays. */
+        /* A name that is too long is cut and gets a hash: at least this much of the head stays. */
         b->frames[b->n_frames++] = (struct name_frame){
             span_cut(span_cut(kept, 0, head), 0, VIEW_MAX_NAME - 9), span_from(kept, head + 1)};
     }
@@ -439,7 +439,7 @@ static void find_frames(struct build *b)
 /*
  * A name that is not subject to the pattern must not look as if the pattern had made it for a
  * server: the provider that offers the name could be taken for that server. Such a head and tail
- * are removed, also if the name has several of them.
+ * are removed, repeatedly if the name has several.
  */
 static void take_frames_off(struct build *b)
 {
@@ -462,7 +462,7 @@ static void take_frames_off(struct build *b)
     }
 }
 
-/* Two providers have one URI: that of the later one leads to it by the provider's alias. */
+/* Two providers have the same URI: the later provider's gets its alias in front (VIEW_URI_FMT). */
 static bool lead_to_provider(struct build *b)
 {
     b->name.n = 0;
@@ -497,7 +497,7 @@ static bool name_item(struct build *b)
     }
 
     const struct target *owner = name_owner(b);
-    /* If a provider lists a name twice, the first item has it. */
+    /* If a provider lists a name twice, the first item keeps it. */
     if (owner && is_this_item(owner, b))
         return false;
     if (owner && !is_named(b->kind))
@@ -509,7 +509,7 @@ static bool name_item(struct build *b)
     }
     if (owner) {
         make_plain(
-            &b->name); /* a bare name that is cut and joined is not the provider's any more */
+            &b->name); /* a name that is changed anyway need not keep the provider's spelling */
         rename_item(b, "clashes");
         owner = name_owner(b);
     }
@@ -519,7 +519,7 @@ static bool name_item(struct build *b)
     return !owner;
 }
 
-/* The description of a made tool for all resources names also those that this view hides. */
+/* A tool made for all resources also names, in its description, resources that this view hides. */
 static bool tells_hidden(const struct build *b, const struct item *item)
 {
     return b->kind == ITEM_TOOL && (item->flags & ITEM_MADE) && !item->label.n &&
@@ -543,7 +543,7 @@ static size_t edits_of(struct build *b, const struct target *target, struct edit
     struct cut description = item->description_at;
     size_t n = 0;
 
-    if (!is_named(b->kind) && target->public_name.n > item->name.n) /* the end may have escapes */
+    if (!is_named(b->kind) && target->public_name.n > item->name.n) /* keep escapes in the rest */
         edits[n++] =
             (struct edit){{item->name_at.at + 1, 0},
                           {"", ""},
@@ -609,7 +609,7 @@ static void add_item(struct build *b)
         show_target(b, target);
 }
 
-/* The items of a provider; `m` NULL: no filter holds for them. */
+/* The items of a provider; `m` NULL: no filter applies to them. */
 static void add_items(struct build *b, struct provider *p, const struct member *m)
 {
     const struct catalog *c = p->catalog;

@@ -5,16 +5,16 @@
  * transparent pass-through; many with a prefix is the aggregator. The view maps public names to
  * (provider, own name) by table, never by splitting, and keeps the merged list as ready JSON.
  *
- * URIs are passed on untouched. Where two providers have one, as a resource or as a template, that
- * of the later provider is shown as VIEW_URI_FMT and the URI (docs/decisions/013).
+ * URIs are passed on untouched. If two providers have the same URI, as a resource or as a template,
+ * the later provider's is shown as VIEW_URI_FMT followed by the URI (docs/decisions/013).
  *
  * Names: pattern with {server} and {tool}; outside bare views they are limited to [A-Za-z0-9_-] and
  * VIEW_MAX_NAME bytes (a longer one is cut and gets a hash). A clash is resolved by config order:
  * the later item gets a suffix made from its provider and own name. Both are logged. Names are kept
  * for providers that are down, so that names never depend on which provider connected first. A
- * provider with bare_names is not subject to the pattern, but a tool of such a provider that has a
- * name as the pattern makes it for another member ("bank__transfer", whether or not `bank` has such
- * a tool) is renamed.
+ * provider with bare_names is not subject to the pattern, but a tool of such a provider is renamed
+ * if the pattern could have made its name for another member ("bank__transfer", whether or not
+ * `bank` has such a tool).
  *
  * A view can be narrowed to some providers and tools, and can show a part of another view (its
  * base), including members that the base gets later: so consumers see different parts of one view.
@@ -43,7 +43,7 @@ bool filter_passes(const struct filter *f, struct span name);
 /* Does an item pass, by its own name or its label? */
 bool filter_passes_item(const struct filter *f, const struct item *item);
 
-/* How a view offers its tools, but for those of exempt members. */
+/* How a view offers its tools, except those of exempt members. */
 enum view_tools {
     VIEW_TOOLS_LISTED,
     VIEW_TOOLS_UNLISTED, /* agents that know a name can call the tool */
@@ -57,14 +57,14 @@ struct narrowing {
     struct filter filters[ITEM_KINDS]; /* for tools, in addition to each member's filter;
                                         * resources and templates pass by URI or by name */
     enum view_tools tools;
-    int expose; /* for the hub: how tools are offered (enum config_view_expose); 0 = as elsewhere */
-    uint64_t expose_above; /* for the hub: tokens, with `expose`; 0 = as elsewhere */
-    int errors; /* for the hub: how failures are told (enum config_errors); 0 = as elsewhere */
-    const char *name; /* for the hub: of the configured view */
+    int expose; /* for the hub: how to offer tools (enum config_view_expose); 0 = global setting */
+    uint64_t expose_above; /* for the hub: tokens, with `expose`; 0 = global setting */
+    int errors; /* for the hub: how to report failures (enum config_errors); 0 = global setting */
+    const char *name; /* for the hub: name of the configured view */
 };
 
 enum { VIEW_MAX_NAME = 64 };
-#define VIEW_URI_FMT "rialto://%s/" /* for the alias; the provider's own URI follows */
+#define VIEW_URI_FMT "rialto://%s/" /* %s: the alias; the provider's own URI follows */
 
 struct view;
 
@@ -84,16 +84,15 @@ void view_remove(struct view *v, const struct provider *p);
  * `v`. */
 void view_narrow(struct view *v, struct view *base, const struct narrowing *narrowing);
 bool view_has(const struct view *v, const struct provider *p);
-/* The kinds (bits) of the provider's items that the view may list: not its tools where they are
- * searched for. */
+/* The kinds (bits) of the provider's items that the view may list: without its tools if agents have
+ * to search for them. */
 unsigned view_kinds(const struct view *v, const struct provider *p);
-/* Calls of tools that no member offers go to `p`, which answers them with its own error. NULL:
- * none.
- */
+/* Calls of tools that no member offers go to `p` (or NULL), which answers with its own error. */
 void view_set_fallback(struct view *v, struct provider *p);
 struct provider *view_fallback(const struct view *v);
-/* Who answers for a tool of this name that is not known, by the pattern alone: where to sign in to
- * its server, or the server itself if it refuses all calls. NULL: there is no such server. */
+/* Who answers calls of an unknown tool whose name, by the pattern, belongs to a server that needs a
+ * sign-in (then its `sign_in`) or that refuses all calls (then the server itself). NULL: no such
+ * server. */
 struct provider *view_answerer(const struct view *v, struct span name);
 /*
  * The provider of a view that is a mere pass-through: the view is bare, this is its one member, no
@@ -107,7 +106,7 @@ const struct filter *view_filter(const struct view *v, enum item_kind kind);
 /* The n-th member's provider in order, or NULL. */
 struct provider *view_member(const struct view *v, size_t n);
 
-/* What a public name stands for. `own` and `item` live until the provider publishes again. */
+/* What a public name stands for. `item` is valid until the provider publishes again. */
 struct target {
     struct provider *provider;
     const struct item *item;

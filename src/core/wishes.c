@@ -9,8 +9,8 @@
 
 #include <stdio.h>
 
-/* How long calls wait for the confirmation of a wish: many round trips, and nothing that a person
- * would take for a failure. */
+/* How long calls wait for the confirmation of a wish: enough for many round trips, and too short
+ * for a person to take it for a failure. */
 enum { CONFIRM_MS = 2000 };
 
 static void on_done(struct peer *self, struct call *call, const struct outcome *outcome);
@@ -34,7 +34,7 @@ static void put_quoted(struct buf *out, struct span text)
     buf_char(out, '"');
 }
 
-/* Calls that must not overtake this wish are kept waiting, if the provider may have any wait. */
+/* Keeps calls waiting that must not overtake this wish, unless the policy has no queue. */
 static bool keep_calls(struct provider *p)
 {
     if (!p->policy.queue)
@@ -58,7 +58,7 @@ static void tell_provider(struct provider *p, enum op op, const char *member, st
     struct buf params = {0};
 
     if (p->state != PROVIDER_READY)
-        return; /* the provider is told when it is up */
+        return; /* the provider is told when it is ready */
     calls_wait = calls_wait && keep_calls(p);
     if (member) {
         buf_printf(&params, "{\"%s\":", member);
@@ -70,7 +70,7 @@ static void tell_provider(struct provider *p, enum op op, const char *member, st
     buf_fini(&params);
 }
 
-/* A subscription of a standing call, which keeps it by the URI that the consumer knows. */
+/* A subscription in the `uris` of a standing call; the key is the URI that the consumer knows. */
 struct wished_uri {
     struct provider *provider;
     bool pending; /* the provider was told and has not answered */
@@ -83,7 +83,7 @@ static struct span own_uri(const struct wished_uri *w)
     return span_of(w->own, w->n);
 }
 
-/* Takes the wish off the standing call; its provider, or NULL. */
+/* Removes the wish from the standing call; returns the wish's provider, or NULL. */
 static struct provider *forget_wish(struct call *standing, struct span uri)
 {
     struct wished_uri *w = map_del(&standing->uris, uri);
@@ -104,8 +104,7 @@ static void remember_wish(struct call *standing, struct span uri, struct provide
     map_put(&standing->uris, uri, w);
 }
 
-/* The standing call's subscription to this resource, or NULL; `uri` gets the consumer's name of it.
- */
+/* The standing call's subscription to this resource, or NULL; `uri` gets the consumer's URI. */
 static struct wished_uri *find_wish(const struct call *standing, const struct provider *p,
                                     struct span own, struct span *uri)
 {
@@ -159,8 +158,8 @@ bool wishes_pending(const struct call *standing)
     return false;
 }
 
-/* Accepted or not, the provider knows of the subscription. Inside an event any standing call may
- * end, so they are looked for again each time. */
+/* The provider has answered the subscription, by accepting or refusing it. Any standing call may
+ * end inside an event, so the list is searched again each time. */
 static void settle(struct provider *p, struct span own)
 {
     const struct event settled = {.kind = EVENT_SETTLED, .from = p};
@@ -238,14 +237,13 @@ bool wishes_any(const struct provider *p)
 
 void wishes_standing_ended(struct call *standing)
 {
-    struct map uris = standing->uris; /* a provider that is told may do anything */
+    struct map uris = standing->uris; /* moved: a provider that is told may call back */
     size_t at = 0;
     struct span uri;
     void *w;
 
     standing->uris = (struct map){0};
-    /* The standing call is off the router's list already, so its own wishes do not count any more.
-     * */
+    /* The standing call has left the router's list already, so its own wishes do not count here. */
     while (map_next(&uris, &at, &uri, &w)) {
         struct provider *p = ((struct wished_uri *)w)->provider;
         if (!anybody_wishes(standing->router, p, own_uri(w)))
@@ -268,7 +266,7 @@ static void collect_wishes(const struct provider *p, struct map *wished)
     }
 }
 
-/* Collected before the provider is told: a standing call may end while it is told. */
+/* The wishes are collected first: a standing call may end while the provider is told. */
 void wishes_provider_ready(struct provider *p)
 {
     struct map wished = {0};
@@ -305,7 +303,8 @@ void wishes_provider_withdrawn(const struct router *r, const struct provider *p)
         }
 }
 
-/* Levels only get more verbose: lines that a consumer did not ask for are filtered on its hop. */
+/* A provider's level only gets more verbose: each consumer's family drops the lines that its
+ * consumer did not ask for. */
 void wishes_want_log(struct router *r, struct view *v, int rank, const char *word)
 {
     struct provider *p;
@@ -330,7 +329,7 @@ static size_t watchers_of(const struct provider *p)
     return n;
 }
 
-/* A provider that several consumers share knows no roots, so it is not told of any either. */
+/* A provider that several consumers share knows no roots, so it is not told of changes either. */
 void wishes_roots_changed(struct call *standing)
 {
     struct provider *p;

@@ -1,13 +1,13 @@
 /*
- * wishes: what consumers want of providers besides calls: subscriptions to resources, log levels.
+ * wishes: what consumers want from providers besides calls: subscriptions to resources, log levels.
  *
  * Wishes are remembered as long as their standing call lives and sent to a provider each time it
  * comes up, so that a restarted server goes on as if nothing had happened.
  *
- * A call may depend on a wish, and may overtake it on the way to the server. So calls wait, for a
- * short time at most, while the provider has not confirmed a log level, or what it was told when it
- * came up. A new subscription keeps no call waiting: its consumer learns when the provider has
- * confirmed it (wishes_pending).
+ * A call may depend on a wish, and could overtake it on the way to the server. So calls wait, for a
+ * short time at most, until the provider has confirmed a new log level and all wishes that it was
+ * told when it came up. A new subscription keeps no call waiting: its consumer learns when the
+ * provider has confirmed it (wishes_pending).
  */
 #ifndef RIALTO_CORE_WISHES_H
 #define RIALTO_CORE_WISHES_H
@@ -29,7 +29,7 @@ void wishes_subscribed(struct call *standing, struct provider *p, struct span ow
  * resource. */
 bool wishes_unsubscribed(struct call *standing, struct span uri);
 
-/* Log lines from this rank on (0 = debug ... 7) are wanted of all providers of the view. */
+/* Log lines from this rank on (0 = debug ... 7) are wanted from all providers of the view. */
 enum { LOG_RANK_NONE = 8 };
 void wishes_want_log(struct router *r, struct view *v, int rank, const char *word);
 
@@ -42,7 +42,7 @@ void wishes_provider_ready(struct provider *p);
 /* The URI by which the consumer has subscribed to the provider's resource `own`; empty if it has
  * not. */
 struct span wishes_uri(const struct call *standing, const struct provider *p, struct span own);
-/* No wish may point to the provider any more. */
+/* The provider is being removed: forget all wishes that point to it. */
 void wishes_provider_withdrawn(const struct router *r, const struct provider *p);
 
 /* --- for provider.c --- */

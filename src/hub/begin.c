@@ -1,5 +1,5 @@
-/* The page where a browser sets out for a sign-in, and the cookie by which it is known when it is
- * back. Called by hub.c for the route, by login.c and signin.c, and by callback.c. */
+/* The page where a browser starts a sign-in, and the cookie by which the callback recognizes the
+ * browser. Called by hub.c for the route, by login.c and signin.c, and by callback.c. */
 #include "hub/begin.h"
 
 #include "hub/consent_page.h"
@@ -46,7 +46,7 @@ static bool is_secure(const struct begin *b)
     return span_starts(span_str(b->page), SPAN("https:"));
 }
 
-/* By https no other host of the same domain can set a cookie of this name (__Host-). */
+/* With https the name has the prefix __Host-: no other host of the domain can set this cookie. */
 static void put_cookie(struct buf *out, const struct begin *b)
 {
     enum { TAG_N = 8 };
@@ -72,7 +72,7 @@ bool begin_knows(const struct begin *b, const struct http_request *req)
 
 /* --- the page --- */
 
-/* Browsers say where a form comes from: a page elsewhere must not press the button. */
+/* Browsers send the origin of a form: a page of another site must not submit ours. */
 static bool is_from_page(const struct begin *b, const struct http_request *req)
 {
     struct url_parts own, from;
@@ -87,14 +87,14 @@ static void show(const struct login *l, const struct begin *b, struct http_excha
     struct span address = span_str(login_authorize(l));
     struct url_parts to = {0};
 
-    (void)url_read(&to, span_cut(address, 0, span_find(address, '?'))); /* was read before */
+    (void)url_read(&to, span_cut(address, 0, span_find(address, '?'))); /* known to be valid */
     consent_page_begin(x, &(struct consent_sign_in){.server = spec->settings->alias,
                                                     .user = spec->user,
                                                     .to = to.origin,
                                                     .login = b->id});
 }
 
-/* To the authorization server, with the cookie. */
+/* Send the browser to the authorization server, and set the cookie. */
 static void send_on(const struct login *l, struct begin *b, struct http_exchange *x)
 {
     BUF_SCOPED headers = {0};

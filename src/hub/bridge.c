@@ -161,7 +161,7 @@ static enum plan_act take_step(struct bridge *b, enum plan_act act, struct serve
     if (act == PLAN_REPLACE)
         variants_retire(&s->variants);
     if (server_lacks(plan) && !server_lacks(s->plan)) {
-        server_plan_drop(plan); /* the old one goes on, for those who bring nothing */
+        server_plan_drop(plan); /* the old plan stays, for callers without variables */
         return act;
     }
     /* While a `next` is waiting, the entry is compared with the plan of `next`. */
@@ -179,7 +179,7 @@ static enum plan_act take_step(struct bridge *b, enum plan_act act, struct serve
             instances_adjust(b->instances, s->next_plan, plan);
         if (bridge_server_core(s)->rests && !server_policy(s->plan)->idle_stop)
             bridge_server_want(
-                s); /* not shown without idle_stop, so no call would start the server */
+                s); /* a resting server is not shown without idle_stop: no call would start it */
     }
     server_plan_drop(plan);
     return act;
@@ -247,7 +247,7 @@ static void take_rules(struct bridge *b, const struct config *c)
     rulebook_free(before);
 }
 
-/* There is a file now: what showed what a bridge does has done that. */
+/* There is a configuration file now, so the demo server is not needed any more. */
 static void drop_demo(struct bridge *b)
 {
     LIST_EACH_SAFE (&b->servers, it)

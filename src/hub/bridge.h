@@ -33,8 +33,8 @@ struct bridge *bridge_new(struct loop *loop, const struct config *c);
 /* After the `done` of bridge_stop, or when the bridge was never started. */
 void bridge_free(struct bridge *b);
 
-/* Only one agent will use the bridge: it is the one that servers ask, without an instance of its
- * own. Before the agent comes. */
+/* Only one agent will use the bridge: questions of servers are for that agent, so it needs no
+ * instances of its own. Call this before the agent comes. */
 void bridge_set_for_one(struct bridge *b);
 /* Start the servers that are to run always. */
 void bridge_start(struct bridge *b);
@@ -44,10 +44,10 @@ void bridge_wake(struct bridge *b);
 void bridge_stop(struct bridge *b, void (*done)(void *arg), void *arg);
 
 struct router *bridge_router(const struct bridge *b);
-/* The agents that are here, by all ways in. */
+/* The connected agents, over every transport. */
 struct roll *bridge_roll(struct bridge *b);
-/* All servers, names by the configured pattern; with `expose: search`, the search tools in their
- * place. */
+/* All servers, names by the configured pattern; with `expose: search`, the search tools instead of
+ * their tools. */
 struct exposure *bridge_all(const struct bridge *b);
 /* The server of this name alone, with its own names; NULL when there is none. */
 struct exposure *bridge_one(const struct bridge *b, struct span alias);
@@ -56,21 +56,21 @@ struct view *bridge_full_view(const struct bridge *b);
 /* Add a provider that everybody sees, but that the bridge does not start or stop. The provider
  * leaves when it is removed from the router. */
 void bridge_admit(struct bridge *b, struct provider *p);
-/* The host for an agent that sees this exposure, which is one of the bridge's or made by
+/* The host for an agent that sees this exposure: one of the bridge's exposures, or one made by
  * bridge_narrow. */
 struct mcp_host bridge_host(struct bridge *b, struct exposure *e);
 /*
- * The view of one owner of a token, if it has sign-ins of its own (auth.per_user) at servers of
- * this exposure; NULL otherwise. For agents of the stateless era: others get that with their
- * session. Give the lease back when nobody uses the view any more.
+ * A view for the owner of a token alone, if servers of this exposure have a sign-in per user
+ * (auth.per_user); NULL otherwise. For agents of the stateless era: other agents get such a view
+ * with their session. Give the lease back (bridge_leave) when nobody uses the view any more.
  */
 struct view *bridge_enter_owner(struct bridge *b, struct exposure *e, struct principal *principal,
                                 struct lease **lease);
 /*
- * The view of one who uses this exposure and needs more than what all share: instances of its own,
- * or with variables those of servers for which they differ; NULL otherwise. `shared` is the view of
- * the exposure that it would have else. For hosts that call this in place of the `enter` of
- * bridge_host.
+ * A view for one caller alone, if it needs more than the shared instances: instances of its own or,
+ * if the caller has variables, variants of the servers for which they differ; NULL otherwise.
+ * `shared` is the view of the exposure that the caller would have otherwise. For hosts that call
+ * this instead of the `enter` of bridge_host.
  */
 struct view *bridge_enter(struct exposure *e, struct view *shared, const struct lease_wish *wish,
                           struct lease **lease);
@@ -78,7 +78,7 @@ struct view *bridge_enter(struct exposure *e, struct view *shared, const struct 
 void bridge_bring(struct bridge *b, struct lease *lease, struct variables *variables);
 /* Nobody uses the view of this lease any more. */
 void bridge_leave(struct lease *lease);
-/* The names in its entries for which a caller may bring values: "A B". */
+/* The names in server entries for which a caller may bring values: "A B". */
 struct span bridge_variables(const struct bridge *b);
 /*
  * What a configured view leaves of all servers or, with `s`, of that server with its own names. The
@@ -99,7 +99,7 @@ struct mcp_provider *bridge_mcp_provider(const struct provider *p);
 struct server_plan *bridge_server_plan(const struct provider *p);
 /* Has every started server come up or failed at least once? */
 bool bridge_settled(const struct bridge *b);
-/* The same, where a server whose lists are known from an earlier run counts as settled. */
+/* The same, but a server whose lists are known from an earlier run counts as settled. */
 bool bridge_is_known(const struct bridge *b);
 
 /* --- change --- */
@@ -115,11 +115,11 @@ void bridge_changes_fini(struct bridge_changes *c);
 void bridge_apply(struct bridge *b, struct config *c, struct bridge_changes *changes);
 /* The approved tools. */
 struct lock *bridge_lock(const struct bridge *b);
-/* The sign-ins to its servers. */
+/* The sign-ins to the bridge's servers. */
 struct signin *bridge_signin(const struct bridge *b);
-/* Compare the tools of all running servers with them, again. */
+/* Compare the tools of all running servers with the approved tools again. */
 void bridge_compare(struct bridge *b);
-/* Read them again, and compare. */
+/* Read the approved tools from their file again, and compare. */
 void bridge_relock(struct bridge *b);
 /* The names of the secrets for which this server was left out: "A, B"; NULL: none is missing. */
 const char *bridge_lacks(const struct bridge *b, const char *alias);
@@ -134,7 +134,7 @@ struct bridge_watch {
 };
 void bridge_watch(struct bridge *b, struct bridge_watch *w);
 void bridge_unwatch(struct bridge_watch *w);
-/* Another daemon takes over: show the servers that it can go on with. */
+/* Another daemon takes over: call `show` for each server that the other daemon can go on using. */
 void bridge_show_servers(struct bridge *b, void (*show)(void *arg, struct mcp_provider *p),
                          void *arg);
 /* Hold the server of this name: its exposure lives until bridge_server_release. NULL when there is

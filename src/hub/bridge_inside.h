@@ -15,14 +15,14 @@ struct bridge_server {
     struct instance *instance;
     struct instance *legacy; /* serves agents of the initialize era; NULL: `instance` does */
     bool legacy_proven;      /* `legacy` has been started once */
-    uint64_t modern_until;   /* the server did not serve them itself: not tried before this time */
+    uint64_t modern_until;   /* `legacy` has failed: not tried again before this time */
     struct instance *next;   /* replaces `instance` once ready; NULL when there is none */
     struct server_plan *next_plan;
     bool next_failed;     /* `next` did not come up, and that was logged */
     struct list variants; /* for callers whose variables differ */
     struct exposure *own; /* this server alone, names untouched */
     bool gone;
-    bool demo;        /* of no configuration */
+    bool demo;        /* the demo server, which is in no configuration */
     unsigned holders; /* of this struct, the bridge among them */
 };
 
@@ -64,20 +64,21 @@ void bridge_arrange(struct bridge *b);
 void bridge_tell_watches(struct bridge *b);
 
 /* --- bridge_server.c --- */
-/* The last one in the order; views do not show it before bridge_arrange. Takes the plan over. */
+/* Adds the server as the last one; views show it after bridge_arrange. Takes the plan over. */
 struct bridge_server *bridge_server_new(struct bridge *b, struct server_plan *plan);
-/* The configuration does not have the server any more. Those who hold it may still have it. */
+/* The configuration does not have the server any more. The struct lives until its holders release
+ * it. */
 void bridge_server_drop(struct bridge_server *s);
 /* Start the shared instance, if it is time for that. */
 void bridge_server_want(struct bridge_server *s);
-/* An instance made from this plan takes the place of the shared one as soon as it is ready; at once
- * if nothing is lost by that. Takes the plan over. */
+/* An instance made from this plan replaces the shared one as soon as it is ready; at once if the
+ * shared one is not ready itself. Takes the plan over. */
 void bridge_server_replace(struct bridge_server *s, struct server_plan *plan);
-/* Is the server another one for a caller with these variables? Then *v is that, held; NULL: the
- * caller cannot have the server, and the log says why. */
+/* Does a caller with these variables need a variant of the server? Then *v is the variant, held, or
+ * NULL if the caller cannot have the server (the log says why). */
 bool bridge_server_differs(struct bridge_server *s, const struct variables *brought,
                            struct variant **v);
-/* Add the server to the lease as it is for the lease's caller. */
+/* Add this variant of the server to the lease. */
 void bridge_server_add_variant(struct bridge_server *s, struct lease *l, struct variant *v);
 
 /* The shared instance; the one for agents of the initialize era, which may be the same. */
@@ -86,10 +87,11 @@ struct provider *bridge_server_legacy_core(const struct bridge_server *s);
 /* Is the server seen in this view, which may be of either era? */
 bool bridge_server_is_in(const struct bridge_server *s, const struct view *v);
 /* Do new sessions get an instance of their own: by the configuration, or because the server asks
- * its clients questions without saying on which call? Where there is only one agent, it is meant.
- */
+ * its clients questions without saying on which call? (With bridge_set_for_one, such questions are
+ * for the only agent.) */
 bool bridge_server_is_per_session(const struct bridge_server *s);
-/* Does the server serve anybody, or may it, as far as is known? Else it is left out. */
+/* Can anybody use the server: without variables, or with those of a present or future caller?
+ * Otherwise bridge_next leaves the server out. */
 bool bridge_server_is_of_use(const struct bridge_server *s);
 /* Has the shared instance come up, or failed, or is it not to be started? */
 bool bridge_server_is_settled(const struct bridge_server *s);

@@ -1,5 +1,5 @@
-/* One server of the bridge: the instance that everybody shares, the one for agents of the
- * initialize era, the one that is to replace it, and variants for callers with values of their own.
+/* One server of the bridge: the instance that everybody shares, the instance that is to replace it,
+ * the instance for agents of the initialize era, and variants for callers with variables.
  * Called by bridge.c; holders of a server (endpoints.c, shims.c) release it here. */
 #include "hub/bridge_inside.h"
 
@@ -36,7 +36,7 @@ bool bridge_server_is_per_session(const struct bridge_server *s)
 
 /* --- callers with variables of their own (decision 022) --- */
 
-/* May this server be another for other callers? */
+/* Can callers with variables need a variant of this server? */
 static bool may_vary(const struct bridge_server *s)
 {
     return server_fills(s->plan) || (s->next_plan && server_fills(s->next_plan)) ||
@@ -65,7 +65,7 @@ bool bridge_server_differs(struct bridge_server *s, const struct variables *brou
     return true;
 }
 
-/* The server asks like that: this is remembered. */
+/* The server has asked a question without saying on which call: remember that. */
 static void on_orphan(void *arg)
 {
     struct bridge_server *s = arg;
@@ -95,7 +95,7 @@ void bridge_server_add_variant(struct bridge_server *s, struct lease *l, struct 
     }
     p = lease_add_own(l, variant_plan(v), known);
     if (!p->catalog && !p->refuses)
-        provider_want(p); /* there may be nobody else to learn its lists from */
+        provider_want(p); /* perhaps no other instance knows the lists */
 }
 
 /* --- the instance for agents of the initialize era (decision 012) --- */
@@ -118,7 +118,7 @@ static void on_legacy_lists(void *arg)
     instance_note(s->instance, SERVER_BOTH_ERAS, true);
 }
 
-/* By this, the next daemon knows the running program again. */
+/* By this key, the next daemon recognizes the running program. */
 static void set_key(const struct instance *i, const char *role)
 {
     BUF_SCOPED key = {0};
@@ -140,8 +140,8 @@ static void add_legacy(struct bridge_server *s)
     observers_add(router_observers(b->router), &b->second);
 }
 
-/* The server has no such instance any more. The caller takes it out of the views (arrange), and
- * then lets go of it. NULL if there was none. */
+/* Detach the instance for the initialize era and return it; NULL if there was none. The caller
+ * takes the instance out of the views (bridge_arrange), then ends it (end_instance). */
 static struct instance *take_legacy(struct bridge_server *s)
 {
     struct instance *before = s->legacy;
@@ -160,7 +160,7 @@ static void end_instance(const struct bridge *b, struct instance *i)
 }
 
 /* The shared instance knows its lists and speaks the stateless era: do sessions of the initialize
- * era get another? Not if each of them has one anyway, or if the server does not serve them. */
+ * era get another instance? Not if each session has its own, or if such an instance failed. */
 static bool wants_legacy(const struct bridge_server *s)
 {
     return !s->legacy && !bridge_server_is_per_session(s) && server_era(s->plan) == MCP_ERA_AUTO &&
@@ -193,7 +193,7 @@ void bridge_server_on_second(struct observer *o)
         struct bridge_server *s = bridge_server_at(it);
         if (!s->legacy || s->legacy_proven)
             continue;
-        /* If the other instance is not up either, this tells nothing about the eras. */
+        /* If the shared instance is not up either, the failure says nothing about the eras. */
         if (bridge_server_legacy_core(s)->why[0] && bridge_server_core(s)->state == PROVIDER_READY)
             give_up_legacy(s);
         more |= s->legacy != NULL;
@@ -222,7 +222,7 @@ static void on_lists(void *arg)
     if (!s->instance)
         return;
     if (mcp_provider_is_modern(instance_server(s->instance)))
-        bridge_server_core(s)->takes_turns = false; /* it asks by its answers */
+        bridge_server_core(s)->takes_turns = false; /* its questions come as results of calls */
     for (struct lease *l = NULL;
          bridge_server_is_per_session(s) && (l = leases_next(b->leases, l));)
         lease_learn(l, s->plan, bridge_server_core(s)->catalog);
@@ -331,7 +331,7 @@ static void take_place(struct bridge_server *s)
     bridge_tell_watches(s->bridge);
 }
 
-/* Is the current instance of use? If not, nothing is lost by replacing it at once. */
+/* Is the current instance ready? If not, nothing is lost by replacing it at once. */
 static bool serves(const struct bridge_server *s)
 {
     return bridge_server_core(s)->state == PROVIDER_READY;

@@ -302,7 +302,7 @@ static int commit(struct bus_hosting *h, const char *file, struct span before, s
             log_error("bus", "the file could not be put back: %s", why.text);
         err_set(err, code, "the bridge does not take its changed configuration file");
     }
-    close(lock); /* only now: nobody else's edit is undone with ours */
+    close(lock); /* only now, so that the undo above cannot revert somebody else's edit */
     return code;
 }
 
@@ -320,8 +320,8 @@ static int read_file(const struct bus_hosting *h, struct buf *text, struct err *
     return read ? 0 : err_set(err, -EIO, "the configuration file cannot be read");
 }
 
-/* Write the entry in the format of the file: RockBot's format has a type, ours finds the transport
- * by itself. */
+/* Write the entry in the format of the file: RockBot's format has a type; with ours, the transport
+ * is detected. */
 static void put_entry(struct buf *out, struct span file, const struct bus_new_server *s)
 {
     buf_char(out, '{');

@@ -22,7 +22,7 @@
 
 enum outcome_page { PAGE_SIGNED_IN, PAGE_FAILED, PAGE_UNKNOWN, PAGE_STRANGER };
 
-/* Nothing of the request is in a page. */
+/* No page contains text from the request. */
 static const struct {
     int status;
     const char *mark, *title, *text;
@@ -150,7 +150,7 @@ struct callback {
     char uri[96];
 };
 
-/* Other names may be rebound to this machine by a page elsewhere. */
+/* A page of another site may have rebound its host name to this machine (DNS rebinding). */
 static bool is_for_us(const struct http_request *req)
 {
     return host_is_loopback(host_name(http_header(req, "host")));
@@ -168,7 +168,7 @@ static void on_request(void *owner, struct http_exchange *x, const struct http_r
         callback_answer(c->signin, x, req);
 }
 
-/* The port of the first address of the configuration; 0 when it has none. */
+/* The port of the first TCP address in the configuration; 0 when there is none. */
 static unsigned long usual_port(const struct config *c)
 {
     for (size_t i = 0; i < c->listen.n; i++) {

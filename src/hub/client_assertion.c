@@ -1,4 +1,4 @@
-/* JWTs by which we show who we are at authorization servers. Called by grant.c. */
+/* JWTs with which we authenticate at authorization servers. Called by grant.c. */
 #include "hub/client_assertion.h"
 
 #include "base/base64.h"

@@ -6,7 +6,7 @@
 
 #include "hub/grant.h"
 
-/* Append a fresh one, good for a minute. Negative, with a reason, when the key cannot be used. */
+/* Append a new JWT, valid for a minute. Negative, with a reason, when the key cannot be used. */
 MUST_CHECK int client_assertion_put(struct buf *out, const struct grant_client *c, struct err *err);
 
 #endif

@@ -1,4 +1,4 @@
-/* What authorization servers are told of us. Called by login.c, which registers us, and by
+/* What we tell authorization servers about ourselves. Called by login.c, which registers us, and by
  * callback.c, which serves a document about us. */
 #include "hub/client_metadata.h"
 

@@ -1,5 +1,5 @@
 /*
- * client_metadata: what authorization servers are told of us as their client (RFC 7591).
+ * client_metadata: what we tell authorization servers about ourselves as a client (RFC 7591).
  */
 #ifndef RIALTO_HUB_CLIENT_METADATA_H
 #define RIALTO_HUB_CLIENT_METADATA_H

@@ -6,7 +6,7 @@
 #include "mcp/agent/modern.h"
 #include "mcp/agent/stdio_agent.h"
 
-/* How long the provider may take to start. */
+/* How long the provider may take to start, and the last answer to be sent. */
 enum { START_MS = 20 * 1000, FLUSH_MS = 1000 };
 /* Maximum size of a message, and of everything a client may send before its server has started. */
 enum { MAX_MESSAGE = 32 * 1024 * 1024, MAX_EARLY = 16 * 1024 * 1024 };

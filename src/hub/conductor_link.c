@@ -52,7 +52,7 @@ static void on_closed(void *owner, const char *why)
 
     l->channel = NULL;
     timer_clear(loop_timers(l->loop), &l->report);
-    /* A server that leaves while calls are open has failed, and the calls are told why. */
+    /* A server that leaves while calls are open has failed: end the calls with the reason first. */
     if (working && !l->closing)
         mcp_provider_closed(l->provider, why);
     if (l->owner.closed)

@@ -58,8 +58,8 @@ static void put_str(struct buf *out, const char *text)
     put_escaped(out, span_str(text));
 }
 
-/* The styles of a page are let through by a word that is another one each time. No form-action:
- * browsers would apply it to where the answer sends them, too. */
+/* The styles of a page are allowed by a nonce, which is new each time. There is no form-action:
+ * browsers would also apply it to the redirect that answers the form. */
 static void put_headers(struct buf *out, struct span cookie, const char *nonce)
 {
     buf_printf(out,

@@ -1,9 +1,9 @@
 /*
- * consent_page: the page on which a person lets an agent in, the one on which a person sets out for
- * a sign-in at a server, and the page that says why nobody can.
+ * consent_page: the page on which a person lets an agent in, the page on which a person starts a
+ * sign-in to a server, and the page that says why that is not possible.
  *
  * Plain HTML made by the server: no script, nothing from elsewhere, readable in light and dark. All
- * that an agent has chosen is escaped, and what does not show is made visible.
+ * text that an agent has chosen is escaped, and invisible characters are made visible.
  */
 #ifndef RIALTO_HUB_CONSENT_PAGE_H
 #define RIALTO_HUB_CONSENT_PAGE_H
@@ -15,8 +15,8 @@ struct consent_question {
     const char *name, *client; /* of the agent; `name` may be NULL */
     struct span redirect;
     bool registered;                    /* the client gave itself the name: nobody has checked it */
-    struct span scope;                  /* what it asks for */
-    const struct config_strings *views; /* that it may be given instead */
+    struct span scope;                  /* what the agent asks for */
+    const struct config_strings *views; /* that the agent may be given instead */
     bool has_password;
     const char *request, *csrf; /* go into the form */
     const char *problem;        /* with the last try; or NULL */

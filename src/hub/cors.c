@@ -1,5 +1,5 @@
-/* The headers by which browsers let pages of another origin ask us, and read the answers. Called by
- * front.c, which has found the origin to be one that is let in. */
+/* The headers by which browsers let pages of another origin send us requests and read the answers.
+ * Called by front.c, after it has checked that the origin is let in. */
 #include "hub/cors.h"
 
 static const char *const cors_headers[] = {

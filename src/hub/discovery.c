@@ -24,9 +24,9 @@ struct discovery {
     size_t n, at;
     bool refused;    /* the server answered 401 */
     bool must_exist; /* the server has named the address itself */
-    bool bare;       /* there is no metadata of the resource */
+    bool bare;       /* neither metadata of the resource nor a configured issuer */
     const char *held, *issuer;
-    char last[512]; /* why the last candidate was no good */
+    char last[512]; /* why the last candidate failed */
     struct discovered found;
     discovery_done_fn *done;
     void *owner;
@@ -163,7 +163,7 @@ static void go_on_without(struct discovery *d)
     look_for_server(d);
 }
 
-/* No address of this stage was any good. */
+/* All addresses of this stage have failed. */
 static void exhausted(struct discovery *d)
 {
     const char *alias = d->settings->alias;
@@ -192,8 +192,7 @@ static void exhausted(struct discovery *d)
 
 /* --- answers --- */
 
-/* Which of the authorization servers to ask: the configured one, the one that we know, the first.
- */
+/* Which of the authorization servers to ask: the configured one, else `held`, else the first. */
 static const char *choose(const struct discovery *d, const struct oauth_resource *r)
 {
     if (d->settings->issuer)
@@ -243,7 +242,7 @@ static void take_server(struct discovery *d, struct span text)
     try_next(d);
 }
 
-/* 401, or something else: the server may let us ask and refuse calls later. */
+/* Not only after a 401: a server may answer the ping without a token, and refuse calls later. */
 static void take_challenge(struct discovery *d, const struct document_answer *a)
 {
     BUF_SCOPED all = {0}, scratch = {0};
@@ -270,7 +269,7 @@ static void on_answer(void *owner, const struct document_answer *a)
     if (d->stage == ASK_SERVER && status && status < 500) {
         take_challenge(d, a); /* the head is enough */
     } else if (a->code || (status >= 500 && status != 502)) {
-        /* Nothing is said about what there is: another try may tell. */
+        /* This does not say whether the document exists: trying again later may help. */
         if (a->code)
             err_set(&d->err, a->code, "server '%s': %s cannot be read: %s", d->settings->alias,
                     d->stage == ASK_SERVER ? d->settings->url : d->candidates[d->at - 1], a->why);
@@ -279,7 +278,7 @@ static void on_answer(void *owner, const struct document_answer *a)
                     status, d->stage == ASK_SERVER ? d->settings->url : d->candidates[d->at - 1]);
         fail(d, true, &d->err);
     } else if (status != 200) {
-        if (!d->last[0]) /* what is wrong with a document says more */
+        if (!d->last[0]) /* a reason found in a document says more than a status */
             snprintf(d->last, sizeof d->last, "HTTP %d", status);
         try_next(d);
     } else if (d->stage == READ_RESOURCE) {

@@ -1,14 +1,14 @@
 /*
- * discovery: which authorization server a server has, and what that one offers.
+ * discovery: which authorization server a server has, and what the authorization server offers.
  *
  * The server is asked without a token; its challenge, or one of two well-known addresses, leads to
  * the metadata of the resource (RFC 9728), and that to the metadata of the authorization server
  * (RFC 8414, OpenID Connect). Servers of 2025-03-26 have no metadata of the resource: their own
  * host is the authorization server.
  *
- * The addresses come from peers, so they are bounded: https, or http within this machine; to
- * addresses of this machine and of private networks only if the server itself has such an address;
- * without redirects; 256 KiB, and 10 s each.
+ * The addresses come from peers, so the requests are limited: https, or http within this machine;
+ * to addresses of this machine and of private networks only if the server itself has such an
+ * address; without redirects; 256 KiB, and 10 s each.
  */
 #ifndef RIALTO_HUB_DISCOVERY_H
 #define RIALTO_HUB_DISCOVERY_H
@@ -19,7 +19,7 @@
 
 struct discovery;
 
-enum { DISCOVERY_TIMEOUT_MS = 10 * 1000 }; /* of each request, also of those that follow */
+enum { DISCOVERY_TIMEOUT_MS = 10 * 1000 }; /* of each request, also of registering in login.c */
 
 /* Valid as long as the discovery. */
 struct discovered {
@@ -29,17 +29,17 @@ struct discovered {
     struct reach reach; /* where requests to the authorization server may go */
 };
 
-/* From the loop, once. On failure `found` is NULL and `err` says why; `passing` if trying again
- * later may help. */
+/* Called once, from the loop. On failure `found` is NULL and `err` says why; `passing`: trying
+ * again later may help. */
 typedef void discovery_done_fn(void *owner, const struct discovered *found, const struct err *err,
                                bool passing);
 
-/* `held` is the issuer that a token was got from before, which is preferred; or NULL. The settings
- * are borrowed. */
+/* `held`: the issuer of the token that we had before, which is preferred; or NULL. The settings are
+ * borrowed. */
 struct discovery *discovery_start(struct loop *loop, struct http_client *client,
                                   const struct signin_settings *settings, const char *held,
                                   discovery_done_fn *done, void *owner);
-/* Cancels what is under way; the result is gone. NULL is fine. Also inside the callback. */
+/* Cancels what is under way, and frees the result. NULL is fine. Allowed inside the callback. */
 void discovery_free(struct discovery *d);
 
 #endif

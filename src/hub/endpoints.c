@@ -13,7 +13,7 @@ struct caller_endpoint {
     struct list node;
     struct endpoints *all;
     struct principal *principal; /* held; NULL: callers that need no token */
-    bool by_socket;              /* and that came by a Unix socket */
+    bool by_socket;              /* the callers come by a Unix socket */
     bool shown;                  /* see struct caller */
     const struct view *view;     /* before a narrowing */
     const struct narrowing *narrowing;
@@ -23,14 +23,14 @@ struct caller_endpoint {
     struct endpoint *endpoint;    /* NULL once closing */
     char path[96];                /* for records */
     char *view_name;              /* of the token; or NULL */
-    char *home;                   /* for sessions that outlive this daemon; NULL: none does */
+    char *home;                   /* key of sessions that outlive this daemon; NULL: none does */
 };
 
 struct endpoints {
     struct loop *loop;
     struct bridge *bridge;
     struct endpoint_options options;
-    struct principal *operator; /* whose calls those are that a person makes without a token */
+    struct principal *operator; /* owner of the calls that a person makes without a token */
     struct list open;
     struct bridge_watch watch;
     void (*closed)(void *arg); /* NULL until endpoints_close */
@@ -99,7 +99,7 @@ static struct endpoint *find(const struct endpoints *e, const struct caller *cal
     return NULL;
 }
 
-/* The same text in the next daemon, for the same caller and the same view alone. */
+/* The next daemon makes the same text for the same caller and view, and for no other. */
 static void put_home(struct caller_endpoint *c)
 {
     const char *owner = principal_name(c->principal);
@@ -276,7 +276,8 @@ struct endpoints *endpoints_new(struct loop *loop, struct bridge *bridge, const 
                                            .inherited = inherited};
     e->operator= principal_new("operator");
     list_init(&e->open);
-    /* Closing always waits for at least one endpoint: that of the Unix sockets stays. */
+    /* endpoints_close reports when the last endpoint has closed, so there must be one: the endpoint
+     * of the Unix sockets, which does not close before. */
     endpoints_all(e, &(struct caller){.way = CALLER_SOCKET}, NULL);
     e->watch.changed = on_change;
     bridge_watch(bridge, &e->watch);

@@ -35,13 +35,13 @@ struct endpoint *endpoints_at(struct endpoints *e, const struct caller *caller,
                               const struct mcp_host *host);
 /* The view is about to be freed: close the endpoints to it. */
 void endpoints_leave(struct endpoints *e, const struct view *v);
-/* Who came in as this may not stay: close the endpoint for which `stays` returns false. By a Unix
- * socket nobody needs a token (`by_socket`). */
+/* Tokens or views have changed: close the endpoints for which `stays` returns false. `by_socket`:
+ * the caller came by a Unix socket, where no token is needed. */
 void endpoints_review(struct endpoints *e,
                       bool (*stays)(void *arg, const struct principal *principal, bool by_socket,
                                     const struct narrowing *narrowing),
                       void *arg, const char *why);
-/* Another daemon takes over (mcp/agent/http_agent.h). */
+/* For the handover to another daemon (mcp/agent/http_agent.h). */
 void endpoints_show(const struct endpoints *e, inherited_show_fn *show, void *arg);
 void endpoints_show_parked(struct endpoints *e, modern_parked_fn *show, void *arg);
 void endpoints_end_streams(struct endpoints *e);

@@ -13,10 +13,10 @@ struct exposure {
     struct router *router;
     struct exposure_style style;
     struct view *full;
-    struct view *base; /* whose members both views show; `full` itself unless it follows */
-    struct view *seen; /* the same as `full` without tools of our own */
-    struct search_provider *search; /* NULL without them */
-    bool searched;                  /* the two search tools stand in for the others, now */
+    struct view *base; /* its members are shown: `full`, or the view of exposure_follow */
+    struct view *seen; /* by agents; the same as `full` when `search` is NULL */
+    struct search_provider *search; /* NULL: no tools of our own */
+    bool searched;                  /* now, the two search tools replace the others */
     struct narrowing shown;         /* the narrowing of `seen` */
     struct observer look;           /* with EXPOSE_AUTO: lists may have changed */
     uint64_t weighed, tokens;       /* digest of the list that was weighed last, and its cost */
@@ -33,7 +33,7 @@ static unsigned offers(const struct exposure *e)
 
 static void show(struct exposure *e)
 {
-    /* What was listed a moment ago may be called still: agents need not notice the change. */
+    /* With `auto`, agents may not have noticed the change: what was listed can still be called. */
     enum view_tools searched =
         e->style.expose == EXPOSE_AUTO ? VIEW_TOOLS_UNLISTED : VIEW_TOOLS_HIDDEN;
 
@@ -42,7 +42,7 @@ static void show(struct exposure *e)
     view_narrow(e->seen, e->base, &e->shown);
 }
 
-/* What the list of all tools costs; counted again when it has changed. */
+/* What the list of all tools costs, in tokens; counted again when the list has changed. */
 static uint64_t cost(struct exposure *e)
 {
     struct json_iter it = json_iter(view_list(e->full, ITEM_TOOL));
@@ -56,8 +56,7 @@ static uint64_t cost(struct exposure *e)
     return e->tokens;
 }
 
-/* Are tools missing from the list only for the moment: does a server that is known fail, or start?
- */
+/* Are tools missing only for the moment, because a server with known lists fails or starts? */
 static bool lacks_some(const struct exposure *e)
 {
     const struct provider *p;
@@ -68,8 +67,8 @@ static bool lacks_some(const struct exposure *e)
     return false;
 }
 
-/* A list near the bound, or a server that fails now and then, must not change the way all the time:
- * back to the list it goes well below the bound, and when no server is missing. */
+/* A list near the limit, or a server that fails now and then, must not switch back and forth all
+ * the time: tools are listed again only well below the limit, and when no server is missing. */
 static bool is_to_be_searched(struct exposure *e)
 {
     uint64_t tokens = cost(e);

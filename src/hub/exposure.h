@@ -2,11 +2,11 @@
  * exposure: a group of providers as agents see it (`expose`).
  *
  * Usually that is one view. With `expose: search` there are two: the full view, which has all
- * tools, and the view that agents see, in which two tools of our own stand in for all others
- * (mcp/search_provider.h); resources and prompts are in both. With `bus.gateway` there are two as
- * well, and three tools of our own beside the others. With `expose: auto` there are two, too, and
- * what the full view costs a model decides again and again whether its tools are listed or searched
- * for.
+ * tools, and the view that agents see, in which two tools of our own replace all others
+ * (mcp/search_provider.h); resources and prompts are in both. With `bus.gateway` there are two
+ * views as well, and three tools of our own beside the others. With `expose: auto` there are also
+ * two views: whenever lists change, the number of tokens that the full list costs a model decides
+ * whether tools are listed or searched for.
  *
  * A server of both eras has an instance for each (decision 012), so an exposure that agents of both
  * eras use has all this twice: agents of the initialize era see their own views.
@@ -36,14 +36,14 @@ struct exposure_style {
 struct exposure *exposure_new(struct router *r, const struct exposure_style *style);
 /* Valid as long as the exposure. */
 const struct exposure_style *exposure_style(const struct exposure *e);
-/* Agents of the initialize era see `legacy` in the place of `p`; both are the same for a provider
- * that serves agents of both eras. */
+/* Agents of the initialize era see `legacy` instead of `p`; both are the same for a provider that
+ * serves agents of both eras. */
 void exposure_add(struct exposure *e, struct provider *p, struct provider *legacy,
                   const struct filter *filter);
 /* Empty the views, to be filled again; router_tell_changes tells agents the difference. */
 void exposure_clear(struct exposure *e);
-/* With `expose: auto`: decide by the present members, whose agents need not be told one by one. The
- * exposure does that by itself when a list changes, a turn of the loop later. */
+/* With `expose: auto`: decide now, so that the caller can tell agents about all changes at once. By
+ * itself, the exposure decides one turn of the loop after a list has changed. */
 void exposure_weigh(struct exposure *e);
 /* Instead of exposure_add: always show what `whole` has. `whole` must outlive the exposure, and the
  * style must have a narrowing. */

@@ -1,5 +1,5 @@
-/* Texts of an entry of the configuration, with values in place of ${NAME}. Called by server.c,
- * which makes plans of entries. */
+/* Texts of an entry of the configuration, with ${NAME} replaced by values. Called by server.c,
+ * which makes plans from entries. */
 #include "hub/filling.h"
 
 #include "base/log.h"
@@ -79,7 +79,7 @@ const char **filling_pairs(struct filling *f, const struct config_pairs *pairs,
     return texts;
 }
 
-/* Recursion is bounded: the configuration's readers build no deeper tree. */
+/* Recursion is bounded: the configuration's readers limit the depth. */
 static void fill_value(struct filling *f, struct span json, struct buf *out)
 {
     enum json_type type = json_type_of(json);

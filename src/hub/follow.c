@@ -48,7 +48,7 @@ static void tell_problems(const struct problems *problems, struct err *err)
     }
 }
 
-/* Many editors and scripts empty a file before they write it again: an empty file is not meant. */
+/* Many editors and scripts empty a file before they write it again: an empty file is rejected. */
 static bool is_blank(const char *path)
 {
     struct problems problems = {0};
@@ -62,7 +62,7 @@ static bool is_blank(const char *path)
     return blank;
 }
 
-/* The addresses of the start go on being served: do not open them to everybody. */
+/* The addresses of the start stay in use: check that `c` does not open them to everybody. */
 static void check_open(const struct follow *f, struct config *c, struct problems *problems)
 {
     struct config now = *c;
@@ -89,7 +89,7 @@ static struct config *read_again(const struct follow *f, struct problems *proble
     return c;
 }
 
-/* What is wrong with a file that is not taken is kept for those who ask later. */
+/* The problems of a file that is not taken are kept for follow_rejected. */
 static struct config *load(struct follow *f, struct err *err)
 {
     struct problems problems = {0};
@@ -197,8 +197,8 @@ static void forget_file(struct follow *f)
     f->file = NULL;
 }
 
-/* Read what was written; what is not taken is undone, and all is as it was: `before` is what was
- * wrong with the file then. */
+/* Read the edited file. If it is not taken, the edit is undone, and f->rejected is again `before`:
+ * the problems of the file before the edit. */
 static int take_edit(struct follow *f, const struct server_edit_done *done, struct problems *before,
                      struct err *err)
 {

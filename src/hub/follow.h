@@ -1,9 +1,9 @@
 /*
  * follow: reads the configuration file again while the program runs.
  *
- * The file is read again when it changes, and on demand; so is the file with tokens of the state
- * folder (hub/token_file.h), which belongs to it. A file that cannot be read or has errors
- * changes nothing: the log says what is wrong, and the bridge goes on as before.
+ * The file is read again when it changes, and on demand; so is the file with tokens in the state
+ * folder (hub/token_file.h), which belongs to the configuration. A file that cannot be read or has
+ * errors changes nothing: the log says what is wrong, and the bridge goes on as before.
  */
 #ifndef RIALTO_HUB_FOLLOW_H
 #define RIALTO_HUB_FOLLOW_H
@@ -30,8 +30,9 @@ const struct problems *follow_rejected(const struct follow *f);
 MUST_CHECK int follow_now(struct follow *f, struct buf *report, struct err *err);
 /* This program wrote the file: read the file now, and ignore the change that the watch will see. */
 MUST_CHECK int follow_own_write(struct follow *f, struct err *err);
-/* Change a server in the file and read it. Without a file the user's own is made and followed from
- * then on. A change that is not taken is undone. -ENOENT: there is no such server, or no file. */
+/* Change a server in the file and read the file. Without a file, the user's own file is created and
+ * followed from then on. A change that is not taken is undone. -ENOENT: there is no such server, or
+ * no file. */
 MUST_CHECK int follow_edit(struct follow *f, const struct server_edit *e, struct err *err);
 /* The file that is followed; NULL without one. */
 const char *follow_file(const struct follow *f);

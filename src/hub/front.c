@@ -49,7 +49,7 @@ struct front {
 struct waiting {
     struct list node;
     struct front *front;
-    const struct http_route *route; /* NULL for requests of pages, and when there is none */
+    const struct http_route *route; /* NULL for requests of pages, and when no route matches */
     bool page;
     struct http_exchange *x;
     const struct http_request *req;
@@ -210,7 +210,7 @@ static bool looks_only(const struct http_request *req)
 }
 
 /* Is this request for operators only? Finding the process behind a TCP connection takes long, so
- * requests that change nothing are let through there. */
+ * requests by TCP that change nothing are let through. */
 static bool is_for_operators(const struct http_route *r, const struct http_exchange *x,
                              const struct http_request *req)
 {
@@ -237,7 +237,7 @@ static bool role_allows(enum config_role role, enum front_access access,
     return access == FRONT_AGENTS;
 }
 
-/* May the caller use this route, by its token and by where it is? If not, the request has been
+/* May the caller use this route, with this token and from where it is? If not, the request has been
  * refused. */
 static bool passes(const struct front *f, const struct http_route *r,
                    const struct gate_verdict *verdict, struct http_exchange *x,
@@ -307,7 +307,7 @@ static void on_gone(void *owner)
     stop_waiting(owner);
 }
 
-/* The token is being checked: go on when that is known. */
+/* The token is being checked: go on when the result is known. */
 static void wait_for_news(struct front *f, const struct http_route *r, bool page,
                           struct http_exchange *x, const struct http_request *req)
 {
@@ -323,7 +323,7 @@ static void on_news(void *arg)
 {
     struct front *f = arg;
 
-    /* Those who must wait again are added behind. */
+    /* Only the first n: requests that must wait again are appended to the list. */
     for (size_t n = f->n_waiting; n && !list_empty(&f->waiting); n--) {
         struct waiting *w = LIST_FIRST(&f->waiting, struct waiting, node), was = *w;
         stop_waiting(w);
@@ -343,8 +343,8 @@ static void on_ended(void *arg)
         f->ended(f->ended_arg);
 }
 
-/* Host and Origin are fine: find out by which token the request comes. The route whose handler is
- * to be called now; NULL: the request waits, or was refused. */
+/* Host and Origin are fine: check the token. Returns the route whose handler is to be called now;
+ * NULL: the request waits, or was refused. */
 static const struct http_route *let_in(struct front *f, const struct http_route *r, bool page,
                                        struct http_exchange *x, const struct http_request *req,
                                        struct caller *caller)
@@ -374,7 +374,7 @@ static const struct http_route *let_in(struct front *f, const struct http_route 
     return r;
 }
 
-/* What every page may ask for: what is to be known before signing in, and signing in. */
+/* Is this for pages of every site: what must be known before signing in, or signing in itself? */
 static bool is_for_all_origins(const struct front *f, const struct http_route *r,
                                const struct http_exchange *x, const struct http_request *req)
 {
@@ -421,8 +421,7 @@ static void on_metadata(void *owner, const struct caller *caller, struct http_ex
         http_refuse(x, 405, "method not allowed", "this can only be looked at: GET");
 }
 
-/* For callers without a token, and for pages of every site: what is to be known before signing in.
- */
+/* Open the routes of this path to callers without a token and to pages of every site. */
 static void open_to_pages(struct front *f, const char *path)
 {
     for (size_t i = 0; i < f->n_routes; i++)
@@ -449,7 +448,7 @@ static void add_issuer_routes(struct front *f)
     }
     front_route(f, ISSUER_AUTHORIZE, false, on_issuer, f);
     front_let_in(f, ISSUER_AUTHORIZE, FRONT_ANYBODY);
-    /* So that programs which look for more than there is get an answer that they can read. */
+    /* Programs also look for documents that do not exist here: even pages may read the 404. */
     front_route(f, "/.well-known", true, on_issuer, f);
     open_to_pages(f, "/.well-known");
 }

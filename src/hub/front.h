@@ -22,21 +22,21 @@ typedef void front_handler_fn(void *owner, const struct caller *caller, struct h
                               const struct http_request *req, struct span rest);
 
 struct front *front_new(struct loop *loop, const struct config *c);
-/* The tokens are those of `c` from now on, which need not outlive the call. */
+/* Use the tokens of `c` from now on; `c` need not outlive the call. */
 void front_apply_auth(struct front *f, const struct config *c);
 /* `ended` is called whenever tokens have ended (hub/gate.h), or the first one was added. */
 void front_on_ended(struct front *f, void (*ended)(void *arg), void *arg);
 /* Our own authorization server, which may be switched off. */
 struct issuer *front_issuer(const struct front *f);
-/* Must callers by the network show a token? */
+/* Must callers over the network show a token? */
 bool front_asks_tokens(const struct front *f);
 /* Requests for `path` itself; with `below` also for every path under it. The longest path wins. */
 void front_route(struct front *f, const char *path, bool below, front_handler_fn *handler,
                  void *owner);
-/* The same, only for callers on this machine: those may control the daemon. */
+/* The same, but only for callers on this machine: for routes that control the daemon. */
 void front_route_local(struct front *f, const char *path, bool below, front_handler_fn *handler,
                        void *owner);
-/* Another daemon takes over, or had the connection (io/http_server.h). */
+/* For the handover of connections to another daemon, and from one (io/http_server.h). */
 void front_leave(struct front *f, http_give_fn *give, void *arg);
 size_t front_left(const struct front *f);
 void front_hurry(struct front *f);
@@ -63,8 +63,8 @@ void front_route_open(struct front *f, const char *path,
  */
 void front_route_pages(struct front *f, bool (*wants)(const struct http_request *req),
                        front_handler_fn *handler, void *owner);
-/* Listen on all addresses of the configuration; 0 or a negative code with `err` filled. With
- * front_spare_taken before, an address that another program has is left to it. */
+/* Listen on all addresses of the configuration; 0 or a negative code with `err` filled. After
+ * front_spare_taken, an address that another program listens on is left to that program. */
 MUST_CHECK int front_listen(struct front *f, struct err *err);
 void front_spare_taken(struct front *f);
 /* How many addresses of the configuration are open: the first ones of front_address. */
@@ -76,7 +76,7 @@ MUST_CHECK int front_listen_control(struct front *f, const char *address, struct
 const char *front_address(const struct front *f, size_t n);
 /* The n-th address as the start of a URL, "https://127.0.0.1:8765"; a Unix socket as it is. */
 void front_put_origin(struct buf *out, const struct front *f, size_t n);
-/* Read the certificates again; one that cannot be used is not replaced, and the log says so. */
+/* Read the certificates again. If the new one cannot be used, the old one stays (see the log). */
 void front_renew_certificates(struct front *f);
 /* `closed` is called from the loop when the last connection is gone; then call front_free. */
 void front_close(struct front *f, void (*closed)(void *arg), void *arg);

@@ -1,5 +1,5 @@
-/* Bearer tokens judged: those of the configuration by their hashes, others by trust.c,
- * introspection.c and issuer.c; the answers to those who are not let in, and the metadata of RFC
+/* Judging bearer tokens: those of the configuration by their hashes, others by trust.c,
+ * introspection.c and issuer.c; the answers to callers that are not let in, and the metadata of RFC
  * 9728. Called by front.c for requests, by cmd/token.c for new tokens, and by the commands that
  * check `listen` and `auth` of a configuration (serve, browser, check, doctor). */
 #include "hub/gate.h"
@@ -16,7 +16,7 @@
 
 #include <stdio.h>
 
-/* A machine that slept, or whose clock was set, has to look again before the timer says so. */
+/* Check for expired tokens at least this often: the machine may sleep, or its clock may be set. */
 enum { LOOK_AGAIN_MS = 60 * 1000 };
 
 /* One of auth.tokens. */
@@ -111,7 +111,7 @@ static struct gate_token token_of(const struct config_token *from)
     return t;
 }
 
-/* Does the owner get the same by both? Otherwise what it has open must end. */
+/* Is this the same token with the same rights? If not, what its owner has open must end. */
 static bool is_same(const struct gate_token *a, const char *name, const struct gate_token *b)
 {
     const struct pass *p = &a->pass, *q = &b->pass;
@@ -121,7 +121,7 @@ static bool is_same(const struct gate_token *a, const char *name, const struct g
            memcmp(a->hash, b->hash, sizeof a->hash) == 0;
 }
 
-/* The principal of the same token before, or a new one. */
+/* The principal that the same token had before, or a new one. */
 static struct principal *principal_for(struct gate *g, const char *name, const struct gate_token *t)
 {
     for (size_t i = 0; i < g->n; i++)
@@ -130,7 +130,7 @@ static struct principal *principal_for(struct gate *g, const char *name, const s
     return principal_new(name);
 }
 
-/* A principal that only the old tokens hold on to, or whose calls hold it, has lost its token. */
+/* End the principals of old tokens that no current token has. */
 static bool end_lost(struct gate_token *old, size_t n_old, const struct gate *g)
 {
     bool any = false;
@@ -205,7 +205,7 @@ static void set_metadata(struct gate *g, const struct config *c)
     }
 }
 
-/* Those whose settings are the same go on, with all that they have found out. */
+/* Judges whose settings are the same stay, with all that they have found out. */
 static void apply_issuers(struct gate *g, const struct config *c)
 {
     if ((c->jwt.n || c->introspection.url) && !g->client)
@@ -344,7 +344,7 @@ static void drop_kept(void *pass)
     pass_release(pass);
 }
 
-/* Judged now: kept with the connection, where the next request finds it by comparing bytes. */
+/* Keep the pass with the connection: the next request finds it by comparing the token's bytes. */
 static struct gate_verdict remember(struct http_exchange *x, const struct http_request *req,
                                     const struct pass *p)
 {
@@ -383,7 +383,7 @@ static struct gate_verdict judge_issued(struct gate *g, struct http_exchange *x,
     return answer == TRUST_PASSES ? remember(x, req, p) : verdict_of(answer, why);
 }
 
-/* More than one token, or one where it ends up in logs (RFC 6750 2). */
+/* More than one token, or one in the query, which ends up in logs (RFC 6750 2). */
 static bool is_doubtful(const struct http_request *req, struct span token)
 {
     BUF_SCOPED scratch = {0};
@@ -433,9 +433,9 @@ void gate_hash(struct span token, char out[GATE_HASH_SIZE])
 /* --- answers to callers without a token --- */
 
 /*
- * "https://host" as public_url has it. Without that setting there is no issuer either, and only
- * tokens that a person hands out: then as the client wrote it, since the client compares, and the
- * front has checked that this is a name of ours.
+ * "https://host" of public_url. Without that setting there is no issuer either, only tokens that a
+ * person hands out: then it is the Host that the client sent, since the client compares the two,
+ * and front.c has checked that the Host is a name of ours.
  */
 static void put_origin(struct buf *out, const struct gate *g, const struct http_exchange *x,
                        const struct http_request *req)
@@ -463,12 +463,12 @@ static bool speaks_rpc(struct span path)
     return span_starts(path, SPAN("/mcp")) || span_is(path, "/sse");
 }
 
-/* How each answer is told; `error` is RFC 6750's. */
+/* What is sent for each answer; `error` is a code of RFC 6750. */
 static const struct {
     int status;
     const char *error, *text;
 } refusals[] = {
-    [GATE_LETS_IN] = {500, NULL, "let in"}, /* nobody is told this */
+    [GATE_LETS_IN] = {500, NULL, "let in"}, /* never sent */
     [GATE_NO_TOKEN] = {401, NULL, "Unauthorized: a bearer token is needed"},
     [GATE_BAD_REQUEST] = {400, "invalid_request", "Bad request"},
     [GATE_REFUSES] = {401, "invalid_token", "Unauthorized: this bearer token is not valid"},
@@ -551,7 +551,7 @@ void gate_describe(const struct gate *g, struct http_exchange *x, const struct h
     struct buf *out = http_respond_begin(x, 200, "application/json", SPAN_EMPTY);
     buf_str(out, "{\"resource\":");
     json_quote(out, buf_view(&resource));
-    /* Without one a person hands the tokens out, and an empty list is not allowed. */
+    /* Without an issuer, a person hands the tokens out; an empty list is not allowed. */
     if (g->issuers.n)
         buf_printf(out, ",\"authorization_servers\":[" SPAN_FMT "]",
                    SPAN_ARG(buf_view(&g->issuers)));

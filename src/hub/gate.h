@@ -1,15 +1,15 @@
 /*
- * gate: who comes in by which bearer token, as the configuration (auth) has it now.
+ * gate: who is let in by which bearer token, according to the current configuration (auth).
  *
- * A token is one of auth.tokens (of which only hashes are known here), a JWT of an issuer that is
- * trusted (hub/trust), one that its issuer is asked about (hub/introspection), or one of our own
- * issuer (hub/issuer). What was found out of the last three is kept: with the connection, where it
- * is found again by comparing bytes, and in a table for all connections (hub/pass).
+ * A token is one of auth.tokens (of which only hashes are known here), a JWT of a trusted issuer
+ * (hub/trust), a token that its issuer is asked about (hub/introspection), or a token of our own
+ * issuer (hub/issuer). The results for the last three kinds are kept: with the connection, where
+ * they are found again by comparing bytes, and in a table for all connections (hub/pass).
  *
  * A caller that shows no valid token is refused as MCP's authorization says: 401, with the address
  * where the requirements can be read (RFC 9728). Tokens come and go while the program runs: the
- * principal of one that was taken out, changed, revoked or has expired is `ended`, and the owner of
- * the gate is told, to end what the principal has open.
+ * principal of a token that was taken out, changed, revoked or has expired is `ended`, and the
+ * owner of the gate is notified, so that it ends what the principal has open.
  */
 #ifndef RIALTO_HUB_GATE_H
 #define RIALTO_HUB_GATE_H
@@ -23,13 +23,13 @@
 
 struct gate;
 
-/* Without tokens so far: everybody is let in. */
+/* Has no tokens before gate_apply: everybody is let in. */
 struct gate *gate_new(struct loop *loop);
 void gate_free(struct gate *g);
-/* `auth` and `public_url` are those of `c` from now on, which need not outlive the call. */
+/* Use `auth` and `public_url` of `c` from now on; `c` need not outlive the call. */
 void gate_apply(struct gate *g, const struct config *c);
 /* `ended` is called whenever principals have ended: inside gate_apply, and by the loop. `news`:
- * what requests wait for (GATE_WAIT) has come; judge them again. */
+ * judge the requests that wait (GATE_WAIT) again. */
 void gate_on_change(struct gate *g, void (*ended)(void *arg), void (*news)(void *arg), void *arg);
 /* Must callers show a token? */
 bool gate_asks(const struct gate *g);
@@ -46,7 +46,7 @@ enum gate_answer {
     GATE_NO_TOKEN,
     GATE_BAD_REQUEST, /* a token in the query, or two tokens */
     GATE_REFUSES,     /* the token is not valid */
-    GATE_NO_SCOPE,    /* it is, but opens nothing */
+    GATE_NO_SCOPE,    /* the token is valid, but allows nothing here */
     GATE_WAIT,        /* not known yet: `news` will be called */
     GATE_DOWN,        /* cannot be found out now */
 };

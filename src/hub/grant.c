@@ -40,7 +40,7 @@ static void finish(struct grant_request *g)
 
 /* --- the answer --- */
 
-/* The server's own words, or its status. */
+/* Sets the error: the server's own words, or its HTTP status. */
 static void read_refusal(struct grant_request *g, int status, struct span body)
 {
     struct grant_answer *a = &g->answer;
@@ -112,7 +112,7 @@ static void put_basic(struct buf *line, const struct grant_client *c)
     base64_put(line, buf_view(&pair));
 }
 
-/* Adds who we are to the form, or to the header line. */
+/* Adds our credentials to the form, or to the header line. */
 static int show_client(struct buf *form, struct buf *line, const struct grant_client *c,
                        struct err *err)
 {
@@ -201,6 +201,6 @@ int grant_choose_method(const struct oauth_server *as, bool secret, bool key)
         if (able && (as->methods & 1u << order[i]))
             return (int)order[i];
     }
-    /* Some servers leave their list out, and mean all there are. */
+    /* Some servers do not list all methods that they support. */
     return key ? OAUTH_JWT : secret ? -1 : OAUTH_NONE;
 }

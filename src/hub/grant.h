@@ -1,10 +1,10 @@
 /*
- * grant: one request to an authorization server in which we show who we are: for a token, for a
- * device code, to revoke a token.
+ * grant: one request to an authorization server with our credentials: for a token, for a device
+ * code, to revoke a token.
  *
- * A form is posted with our id and, by the method that the server knows, our secret or a signed
- * assertion. Redirects are not followed, the answer is bounded, and whatever goes wrong is an error
- * for people that names the authorization server's own words.
+ * A form is posted with our id and, by a method that the server knows, our secret or a signed
+ * assertion. Redirects are not followed, the size of the answer is limited, and every failure gives
+ * an error for people, with the authorization server's own words.
  */
 #ifndef RIALTO_HUB_GRANT_H
 #define RIALTO_HUB_GRANT_H
@@ -25,7 +25,7 @@ struct grant_client {
 };
 
 struct grant_spec {
-    const char *alias; /* of the server that the token is for, for people */
+    const char *alias; /* of the server that the token is for; for messages */
     const char *endpoint;
     const char *ca;
     const struct reach *reach;
@@ -37,7 +37,7 @@ struct grant_spec {
 /* Valid inside the callback. */
 struct grant_answer {
     const struct oauth_token *token; /* NULL when there is none, also for `plain` */
-    struct span body;                /* of an answer with status 200 */
+    struct span body;                /* of the answer, whatever its status */
     bool ok;
     struct oauth_error error; /* as the server says it; code NULL when it says none */
     struct err err;           /* for people */
@@ -46,16 +46,16 @@ struct grant_answer {
 
 typedef void grant_done_fn(void *owner, const struct grant_answer *a);
 
-/* `form` is taken over; it has everything but who we are. The spec is used only inside. The
- * callback comes once, from the loop. */
+/* `form` is taken over; it has everything but our credentials. The spec is used only during this
+ * call, but spec->reach must outlive the request. `done` is called once, from the loop. */
 struct grant_request *grant_start(struct loop *loop, struct http_client *client,
                                   const struct grant_spec *spec, struct buf *form,
                                   grant_done_fn *done, void *owner);
 /* NULL is fine. */
 void grant_cancel(struct grant_request *g);
 
-/* The method by which a client with this secret or key shows who it is; -1: the server knows none
- * that we could use. */
+/* The method by which a client with a secret or a key authenticates; -1: the server knows none that
+ * we could use. */
 int grant_choose_method(const struct oauth_server *as, bool secret, bool key);
 
 #endif

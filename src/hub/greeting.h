@@ -21,7 +21,7 @@ struct held_greeting {
     struct timer patience;
 };
 
-/* Hold the agent's greeting for at most `wait` ms; before its first byte is read. */
+/* Hold the agent's greeting for at most `wait` ms. To be called before its first byte is read. */
 void greeting_hold(struct held_greeting *g, struct loop *loop, struct bridge *bridge,
                    struct stdio_agent *agent, uint64_t wait);
 /* The agent is closed. */

@@ -37,8 +37,8 @@ struct hub {
     struct bus_role *role;          /* NULL without a bus */
     struct on_demand *on_demand;    /* NULL: serves until it is told to end */
     uint64_t requests;              /* of agents, by HTTP */
-    struct drain drain;             /* of the calls that are open when it is to stop */
-    int calling;                    /* those who may still call servers: agents, the bus */
+    struct drain drain;             /* waits for the calls that are open at hub_stop */
+    int calling;                    /* of agents and the bus: how many may still call servers */
     int closing;                    /* parts that are not closed yet */
     void (*config_read)(void *arg); /* or NULL */
     void *config_read_arg;
@@ -78,7 +78,7 @@ static bool find_narrowing(const struct hub *h, const struct caller *caller,
     return !foreign && !unknown;
 }
 
-/* Does the request bring a new agent? Those who are here may still have a question to answer. */
+/* Is this from a new agent? Agents that are here already may still have a question to answer. */
 static bool is_new_agent(const struct http_request *req, bool sse)
 {
     if (sse || ws_is_wanted(req))
@@ -170,9 +170,9 @@ static void on_client(void *owner, const struct caller *caller, struct http_exch
     callback_describe(bridge_signin(h->bridge), x);
 }
 
-/* Browsers come back to public_url, since they may be on any machine, and anybody's: so they set
- * out there, too. Without it they come back to the first address that one on this machine can use.
- * If there is none, each login listens by itself. */
+/* With public_url, browsers come back there, since they may be on any machine. They may also be
+ * anybody's, so they start at a page of ours as well (hub/begin). Without public_url, browsers come
+ * back to our first http address on loopback; if there is none, each login listens by itself. */
 static void set_redirect(struct hub *h, const struct config *c)
 {
     BUF_SCOPED own = {0}, begin = {0};
@@ -249,8 +249,8 @@ static bool may_stay(void *arg, const struct principal *principal, bool by_socke
 
     if (!narrowings_are_current(h->narrowings, narrowing) || (principal && principal->ended))
         return false;
-    /* Who came before there were tokens shows none. When there are none any more, nobody does, and
-     * all sessions are to be found by everybody again. */
+    /* If tokens are required now, sessions without a principal must end. If they are not required
+     * any more, requests have no principal, and could not find the sessions that have one. */
     return by_socket || front_asks_tokens(h->front) == (principal != NULL);
 }
 
@@ -361,8 +361,8 @@ static void endpoints_closed(void *arg)
     web_pages_close(h->pages, part_closed, h);
 }
 
-/* The first time: no call is open, or no message of the bus is being worked on. The second time no
- * call needs a server any more. */
+/* Called twice: when no call of an agent is open any more, and when the bus is closed. After both,
+ * no call needs a server. */
 static void calls_ended(struct hub *h)
 {
     if (--h->calling == 0)
@@ -509,7 +509,7 @@ void hub_on_config(struct hub *h, void (*read)(void *arg), void *arg)
 
 const char *hub_file(const struct hub *h)
 {
-    return h->follow ? follow_file(h->follow) : NULL; /* NULL: calls still end, all else has */
+    return h->follow ? follow_file(h->follow) : NULL; /* hub_stop and hub_retire free `follow` */
 }
 
 const struct narrowing *hub_narrowing(const struct hub *h, const char *view)

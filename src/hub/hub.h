@@ -45,23 +45,23 @@ MUST_CHECK int hub_edit(struct hub *h, const struct server_edit *e, struct err *
 void hub_on_config(struct hub *h, void (*read)(void *arg), void *arg);
 /* The configuration file that is followed; NULL without one. */
 const char *hub_file(const struct hub *h);
-/* A request of MCP by an operator, to all servers or to this one: secrets are hidden in what is
- * answered, and the calls are the token's owner's or, without a token, those of "operator". */
+/* An MCP request of an operator, to all servers or to `server`: secrets are hidden in the answers,
+ * and the calls belong to the token's owner or, without a token, to "operator". */
 void hub_operate(struct hub *h, const struct caller *caller, struct http_exchange *x,
                  const struct http_request *req, struct span server);
 /* --- for upgrade.h --- */
 /* Another daemon has taken over: no call is opened here any more, streams that wait for nothing
  * end, and what only one daemon may do is left to the other. */
 void hub_retire(struct hub *h);
-/* Has everything that is handed over gone? */
+/* Is everything that can be handed over gone from here? */
 bool hub_is_quiet(const struct hub *h);
-/* Close what is left, in order: agents on WebSockets. `closed` is called from the loop. */
+/* Close what could not be handed over: agents on WebSockets. `closed` is called from the loop. */
 void hub_close_rest(struct hub *h, void (*closed)(void *arg), void *arg);
 struct endpoints *hub_endpoints(const struct hub *h);
 struct shims *hub_shim_list(const struct hub *h);
 struct inherited *hub_inherited(const struct hub *h);
 
-/* The number of agents' sessions, at all endpoints and by shims. */
+/* The number of agents' sessions: at all endpoints, of shims, and inherited ones. */
 size_t hub_sessions(const struct hub *h);
 /* The number of shims that are attached. */
 size_t hub_shims(const struct hub *h);

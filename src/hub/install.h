@@ -3,8 +3,8 @@
  *
  * Both ask the network at each start, and write to a cache that holds what they run. In a cage the
  * package is installed once instead, with the network, into a folder of the server's own; from then
- * on its program is started from there, which may be read and run, but not written. Another package
- * or version in the configuration is another folder.
+ * on the program is started from that folder, which may be read and executed, but not written.
+ * Another package or version in the configuration gets another folder.
  */
 #ifndef RIALTO_HUB_INSTALL_H
 #define RIALTO_HUB_INSTALL_H
@@ -20,14 +20,14 @@ struct install_words {
     const char *const *rest; /* arguments of the program */
 };
 
-/* Pure. False for another command, or for options that are not known here: it is then started as
- * it stands. */
+/* Pure. False for another command, or for options that are not known here: the command is then
+ * started as it is. */
 bool install_read(const char *const *argv, struct install_words *words);
 
 /* The folder where the package is installed: "installed/ALIAS-DIGEST", below the state folder. */
 void install_put_folder(struct buf *out, const char *alias, const struct install_words *words);
 
-/* The step that installs it into `folder`. `cage` is that of the step; all is kept in the arena. */
+/* The step that installs the package into `folder`, in the cage `cage`. Allocated in the arena. */
 const struct stdio_upstream_step *install_step(struct arena *a, const char *const *argv,
                                                const char *const *env,
                                                const struct install_words *words,

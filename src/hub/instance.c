@@ -20,8 +20,8 @@ struct instance {
     struct instances *all;
     struct mcp_provider *provider;
     struct server_plan *plan;
-    struct provider_room room;   /* used by instances that serve one session */
-    struct principal *principal; /* of that session, held; or NULL */
+    struct provider_room room;   /* used by instances beside the shared one */
+    struct principal *principal; /* of the only session that it serves, held; or NULL */
     struct identity *identity;   /* who we are at the server, held; NULL: nobody signs in there */
     struct signin_tool *signin_tool; /* where people sign in; NULL: nobody does */
     char full[160];              /* the reason that callers get when the principal has no room */
@@ -150,8 +150,8 @@ static bool has_process(const struct instance *i)
     return server_program(i->plan) && state != PROVIDER_DOWN && state != PROVIDER_BACKOFF;
 }
 
-/* Of the instances that calls start again (of this principal's, unless NULL), the one that has been
- * idle for longest; NULL when none is. */
+/* Of the instances that a call starts again (only this principal's, unless NULL), the one that has
+ * been idle for longest; NULL when none is idle. */
 static struct provider *find_idle(const struct instances *is, const struct principal *of)
 {
     struct provider *found = NULL;
@@ -247,8 +247,8 @@ void instance_second(struct instance *i, const struct instance *first)
 {
     i->second = true;
     set_aside(i, MCP_ERA_LEGACY);
-    /* Directly, agents would have said what they can be asked. A server that does ask without a
-     * call is not shared any longer (core/doubts.h), so roots reach it as well. */
+    /* A directly connected agent would declare what it can be asked, so we declare that here. Roots
+     * as well: a server that asks without a call is not shared any longer (core/doubts.h). */
     mcp_provider_set_answers(i->provider, ANSWERS_OF_SHARED);
     mcp_provider_core(i->provider)->stand_in = mcp_provider_core(first->provider);
 }
@@ -468,7 +468,7 @@ void instance_let_go(struct instance *i, uint64_t patience)
 
     save(i);
     mcp_provider_on_lists(i->provider, NULL, NULL);
-    core->stand_in = NULL; /* it may be freed first */
+    core->stand_in = NULL; /* the stand-in may be freed first */
     /* Out of the views first: a late call must not start an instance that is being stopped. */
     router_withdraw_provider(is->router, core);
     if (!patience || !provider_has_calls(core)) {

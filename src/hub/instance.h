@@ -23,7 +23,7 @@ struct instance;
 struct instances *instances_new(struct loop *loop, struct router *router, struct lock *lock,
                                 struct signin *signin, size_t max_processes,
                                 void (*emptied)(void *arg), void *arg);
-/* What was approved has changed: compare the tools of all running servers with it. */
+/* The approved tools have changed: compare the tools of all running servers with them. */
 void instances_judge(struct instances *is);
 /* Only when no instance is left, or when none was ever started. */
 void instances_free(struct instances *is);
@@ -42,8 +42,8 @@ void instances_show(struct instances *is, void (*show)(void *arg, struct mcp_pro
 /* For router_on_stopped. */
 void instances_stopped(struct instances *is, const struct provider *p);
 
-/* The provider of the new instance is in the router, but in no view and not started. `principal` is
- * whom it will serve alone (instance_own), or NULL. */
+/* The provider of the new instance is in the router, but in no view and not started. `principal`:
+ * the only one that the instance will serve (instance_own), or NULL. */
 struct instance *instance_new(struct instances *is, struct server_plan *plan,
                               struct principal *principal);
 struct provider *instance_provider(const struct instance *i);
@@ -51,9 +51,10 @@ struct mcp_provider *instance_server(const struct instance *i);
 const struct server_plan *instance_plan(const struct instance *i);
 /*
  * The instance serves one session, whose agent is of the initialize era. Its first call starts it,
- * and only while fewer than `max_processes` run, all instances counted. Idle instances of this kind
- * and of the next are stopped to make room; if there are none, calls fail. The same holds for the
- * limit of the session's `principal` (NULL: no token was needed), counting its own instances.
+ * but only while fewer than `max_processes` run, all instances counted. To make room, idle
+ * instances of this kind and of the next two kinds are stopped; if there are none, calls fail. The
+ * same holds for the limit of the session's `principal` (NULL: no token was needed), where only the
+ * principal's own instances count.
  */
 void instance_own(struct instance *i, struct principal *principal);
 /* The instance serves the sessions of all callers with the same variables; started and stopped as
@@ -61,14 +62,14 @@ void instance_own(struct instance *i, struct principal *principal);
 void instance_share(struct instance *i);
 /*
  * The instance serves agents of the initialize era while `first`, which must live as long, serves
- * all others. Its first call starts it, as with instance_own; `first` takes the calls if that
- * fails. If `idle_stop` is not set, it is stopped after SECOND_IDLE_MS without a call.
+ * all others. Its first call starts it, as with instance_own; if that fails, `first` takes the
+ * calls. If `idle_stop` is not set, it is stopped after SECOND_IDLE_MS without a call.
  */
 void instance_second(struct instance *i, const struct instance *first);
 /* Show this catalog, unless the instance has a catalog of its own from a start. Agents are told
  * when the caller calls router_tell_changes. */
 void instance_learn(struct instance *i, const struct catalog *known);
-/* Remember that the instance's server has this SERVER_ trait, or not, as its lists are. */
+/* Remember, with the lists, whether the instance's server has this SERVER_ trait. */
 void instance_note(struct instance *i, unsigned trait, bool has);
 /* `fn` is called whenever the instance has published its lists. */
 void instance_on_lists(struct instance *i, void (*fn)(void *arg), void *arg);

@@ -23,7 +23,7 @@ enum {
     TOKEN_MAX = 8 * 1024,
 };
 
-/* A token that the issuer is being asked about, or that it knows. */
+/* A token that the issuer is being asked about, or has said to be valid. */
 struct inquiry {
     struct list node;
     struct introspection *all;
@@ -82,7 +82,7 @@ static bool is_mark(void *arg, uint64_t mark)
     return *(const uint64_t *)arg == mark;
 }
 
-/* A token that was valid before is not any more. */
+/* The token is not valid, or that cannot be known now: remember this for a while. */
 static void refuse(struct inquiry *q, enum trust_answer answer, const char *why)
 {
     struct introspection *i = q->all;
@@ -124,7 +124,7 @@ static void weigh(struct inquiry *q, struct span body)
         log_warn("auth", "the answer of %s makes no sense: %s", i->url, err.text);
         answer = TRUST_DOWN;
     } else if (claims.active) {
-        /* Some issuers say nothing of the time: then the answer holds as long as we keep it. */
+        /* Some issuers send no expiry time: then the answer holds as long as we keep it. */
         if (claims.expires == INT64_MIN)
             claims.expires = pass_clock() / 1000 + KEEP_MS / 1000;
         facts.issuer = claims.issuer.n ? claims.issuer : span_str(i->issuer ? i->issuer : i->url);
@@ -183,7 +183,7 @@ static void ask(struct inquiry *q)
         on_answer, q);
 }
 
-/* Is anybody still here by this token? */
+/* Ask again if the token is still in use. */
 static void on_again(struct timer *t)
 {
     struct inquiry *q = CONTAINER_OF(t, struct inquiry, again);
@@ -242,7 +242,7 @@ enum trust_answer introspection_judge(struct introspection *i, struct span token
     if (i->asked >= ASKED_MAX)
         return TRUST_DOWN;
     if (q)
-        ask(q); /* its pass is over, and it comes again */
+        ask(q); /* the pass is over, and the token is used again */
     else
         start(i, token);
     return TRUST_WAIT;

@@ -1,4 +1,4 @@
-/* Our own authorization server: what is on, its metadata, its paths, and its tokens judged. Called
+/* Our own authorization server: its settings, metadata and paths, and judging its tokens. Called
  * by gate.c and front.c; admin/api.c asks for codes and grants. */
 #include "hub/issuer_inside.h"
 
@@ -80,7 +80,7 @@ static void copy_names(struct issuer *i, const struct config *c)
     i->reach = (struct reach){.hosts = hosts.items, .n = hosts.n, .everywhere = true};
 }
 
-/* All settings that decide anything here but the password. */
+/* All settings that are used here, except the password. */
 static void put_settings(struct buf *out, const struct config *c)
 {
     buf_printf(out, "%d %s\n", (int)c->issuer, c->public_url ? c->public_url : "");
@@ -247,7 +247,7 @@ static void put_address(struct buf *out, const char *name, const struct issuer *
     json_out_text(out, name, buf_view(&url));
 }
 
-/* A list with one text, or several parted by blanks. */
+/* `words` is one text, or several separated by blanks. */
 static void put_list(struct buf *out, const char *name, const char *words)
 {
     struct span rest = span_str(words);

@@ -3,9 +3,9 @@
  *
  * An agent's program registers (RFC 7591) or has a document about itself; the browser of the person
  * comes to /oauth/authorize, where a page asks (hub/consent_page) and the password or code is
- * checked (hub/pairing); the program gets a code, and for that and its PKCE verifier tokens
- * (OAuth 2.1), which are ours to judge (hub/permits). Everything is off unless asked for: then all
- * addresses answer 404.
+ * checked (hub/pairing); the program gets a code, and exchanges the code and its PKCE verifier for
+ * tokens (OAuth 2.1), which we judge ourselves (hub/permits). The issuer is off unless configured;
+ * while it is off, all its addresses answer 404.
  *
  * Files: issuer_authorize, issuer_register, issuer_token.
  */
@@ -28,15 +28,16 @@ bool issuer_is_on(const struct issuer *i);
 enum trust_answer issuer_judge(struct issuer *i, struct span token, const struct pass **pass,
                                const char **why);
 
-/* A request for one of these paths: metadata (also below), and the endpoints. */
+/* The paths of issuer_handle: metadata (also below), and the endpoints; NULL at the end. */
 extern const char *const issuer_paths[];
-#define ISSUER_AUTHORIZE "/oauth/authorize" /* for browsers of people, no page of another site */
+#define ISSUER_AUTHORIZE "/oauth/authorize" /* for people's browsers, not pages of other sites */
 void issuer_handle(struct issuer *i, struct http_exchange *x, const struct http_request *req);
 
 /* A code for the consent page; false while the issuer is off. */
 bool issuer_put_code(struct issuer *i, char out[PAIRING_CODE_SIZE]);
-/* What was granted, as a JSON array; and the end of one of these. False: there is no such grant. */
+/* What was granted, as a JSON array. */
 void issuer_put_grants(struct buf *out, const struct issuer *i);
+/* End the grant with this id. False: there is no such grant, or its end could not be saved. */
 bool issuer_revoke(struct issuer *i, struct span id);
 
 #endif

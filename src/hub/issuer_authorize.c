@@ -1,5 +1,5 @@
-/* /oauth/authorize: the request checked, the document of its client fetched, the page, the person's
- * answer. Called by issuer.c. */
+/* /oauth/authorize: checking the request, fetching the document of its client, the page, and the
+ * person's answer. Called by issuer.c. */
 #include "hub/consent_page.h"
 #include "hub/issuer_inside.h"
 
@@ -40,7 +40,7 @@ static const char *const names[A_FIELDS] = {
     "code_challenge_method", "state",     "resource",     "scope",
 };
 
-/* A request that a person is to answer, or is answering: then `x` waits for the password. */
+/* A request that a person is to answer. */
 struct consent_request {
     struct list node;
     struct issuer *issuer;
@@ -48,7 +48,7 @@ struct consent_request {
     char *client, *name, *redirect, *challenge, *state, *resource, *scope;
     bool registered;
     uint64_t until;
-    struct http_exchange *x; /* NULL unless a password is being checked */
+    struct http_exchange *x; /* waits while a password is being checked; otherwise NULL */
 };
 
 static void request_free(struct consent_request *a)
@@ -89,7 +89,7 @@ static void send_back(const struct issuer *i, struct http_exchange *x, struct sp
     http_respond(x, 303, NULL, buf_view(&headers), SPAN_EMPTY);
 }
 
-/* The cookie is the browser's; a page of another site cannot send the form with it. */
+/* The cookie binds the form to this browser: a page of another site cannot send both. */
 static void put_cookie(struct buf *out, const struct consent_request *a)
 {
     bool secure = strncmp(a->issuer->public_url, "https:", 6) == 0;
@@ -120,7 +120,7 @@ static void show_page(const struct consent_request *a, struct http_exchange *x, 
 
 /* --- the request --- */
 
-/* The value of our cookie, if it looks like one. */
+/* The value of our cookie; empty if there is none, or it is malformed. */
 static struct span cookie_of(const struct http_request *req)
 {
     struct span rest = http_header(req, "cookie"), name = SPAN("rialto-sign-in=");
@@ -181,7 +181,7 @@ static void ask(struct issuer *i, struct http_exchange *x, const struct http_req
     show_page(a, x, 200, NULL);
 }
 
-/* The first scope that is ours; the usual one when none is named. False: one is not known. */
+/* "mcp" if it is among the scopes, or if none is named; else the first. False: one is not known. */
 static bool choose_scope(const struct issuer *i, struct span asked, struct span *scope)
 {
     const char *view;
@@ -391,7 +391,7 @@ static void fetch_document(struct issuer *i, struct http_exchange *x,
         on_document, f);
 }
 
-/* An address with a path, by https: that of a document. */
+/* Is the id the https address of a document, with a path? */
 static bool is_document(struct span id)
 {
     struct url_parts u;
@@ -465,7 +465,7 @@ static struct consent_request *find_asked(struct issuer *i, const struct http_re
     return NULL;
 }
 
-/* Does the form come from our own page? Browsers say where a form comes from. */
+/* Does the form come from our own page? Browsers send the origin of a form. */
 static bool is_own_origin(const struct issuer *i, const struct http_request *req)
 {
     struct span origin = http_header(req, "origin");

@@ -16,7 +16,7 @@ struct issuer {
     bool on;
     char *public_url;
     struct buf settings;         /* as text, to see whether they change */
-    struct arena arena;          /* of what follows, of the present configuration */
+    struct arena arena;          /* of `views`, `servers` and `reach` */
     struct config_strings views; /* names: scopes mcp:NAME */
     struct config_strings servers;
     struct reach reach;         /* for documents about clients */
@@ -36,7 +36,7 @@ struct issuer {
 
 /* {"error", "error_description"} with no-store; `description` may be NULL. */
 void issuer_refuse(struct http_exchange *x, int status, const char *error, const char *description);
-/* "mcp" or "mcp:VIEW" of ours? `*view` is the name, or NULL for everything. */
+/* Is it "mcp", or "mcp:VIEW" with a view of ours? `*view` is its name, or NULL for everything. */
 bool issuer_knows_scope(const struct issuer *i, struct span scope, const char **view);
 /* The path of a resource of ours: "/mcp", "/mcp/SERVER" or "/sse"; empty if it is none. */
 struct span issuer_resource(const struct issuer *i, struct span resource);
@@ -48,7 +48,7 @@ void issuer_handle_authorize(struct issuer *i, struct http_exchange *x,
 void issuer_handle_token(struct issuer *i, struct http_exchange *x, const struct http_request *req);
 void issuer_handle_revoke(struct issuer *i, struct http_exchange *x,
                           const struct http_request *req);
-/* No person is asked any more; no document is known or being fetched. */
+/* Drop the requests that wait for a person; drop the documents, and cancel their fetches. */
 void issuer_forget_asked(struct issuer *i);
 void issuer_forget_documents(struct issuer *i);
 

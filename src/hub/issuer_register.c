@@ -1,4 +1,4 @@
-/* /oauth/register: clients that make themselves known (RFC 7591). Called by issuer.c. */
+/* /oauth/register: clients that register themselves (RFC 7591). Called by issuer.c. */
 #include "hub/issuer_inside.h"
 
 #include "base/base64.h"
@@ -23,8 +23,8 @@ static struct span address_of(const struct http_exchange *x)
     return end ? span_cut(peer, 0, end - 1) : peer;
 }
 
-/* Has this address registered too many in the last hour? When the table is full, its oldest row is
- * used again. */
+/* Has this address registered too many clients in the last hour? When the table is full, its oldest
+ * row is used again. */
 static bool is_too_fast(struct issuer *i, const struct http_exchange *x)
 {
     struct span peer = span_cut(address_of(x), 0, sizeof i->registering[0].peer - 1);

@@ -1,5 +1,5 @@
-/* /oauth/token and /oauth/revoke: codes and refresh tokens for tokens, and their end. Called by
- * issuer.c. */
+/* /oauth/token and /oauth/revoke: exchanging codes and refresh tokens for tokens, and revoking
+ * them. Called by issuer.c. */
 #include "hub/issuer_inside.h"
 
 #include "base/base64.h"
@@ -66,7 +66,7 @@ static bool read_basic(struct token_request *r, const struct http_request *req)
     return true;
 }
 
-/* Is it the client that it says it is, by the method that it registered with? */
+/* Has the client proven its id, by the method that it registered with? */
 static bool is_client(const struct token_request *r)
 {
     const struct registration *c = permits_client(r->issuer->permits, r->id);
@@ -124,7 +124,7 @@ static void end(struct token_request *r)
 
 /* --- tokens --- */
 
-/* False: what was granted cannot be kept, and so is not told. */
+/* False: the grant could not be saved, so the request has been refused. */
 static bool answer(struct token_request *r, const struct permit *p, struct span access,
                    struct span refresh)
 {
@@ -269,7 +269,7 @@ void issuer_handle_revoke(struct issuer *i, struct http_exchange *x, const struc
             permits_revoke(i->permits, p, "revoked by the agent");
             code = permits_save(i->permits);
         }
-        /* Unless the file says so as well, the token would be good again after a restart. */
+        /* If the file was not saved, the token would be valid again after a restart. */
         if (code)
             issuer_refuse(x, 503, "server_error", "the end of the grant cannot be kept");
         else

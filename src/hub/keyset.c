@@ -24,7 +24,7 @@ enum {
 
 struct named_key {
     struct jws_key *key;
-    char *kid, *alg; /* NULL: it says none */
+    char *kid, *alg; /* NULL: the key has none */
     uint64_t mark;
 };
 
@@ -36,7 +36,7 @@ struct keyset {
     struct watch *watch;            /* of the file; NULL for a URL */
     struct named_key *keys;
     size_t n;
-    uint64_t fetched, tried; /* when the set was last got, and last answered for; 0: never */
+    uint64_t fetched, tried; /* when a set was last taken, and a fetch last ended; 0: never */
     uint64_t fresh;          /* ms for which the set is fresh */
     uint64_t sought;         /* when it was last fetched for a key that is not in it; 0: never */
     void (*changed)(void *arg);
@@ -241,13 +241,13 @@ static const struct named_key *find(const struct keyset *s, struct span kid,
             (kid.p && !(k->kid && span_is(kid, k->kid))))
             continue;
         if (found)
-            return NULL; /* which of them? */
+            return NULL; /* more than one key fits */
         found = k;
     }
     return found;
 }
 
-/* Old keys that could not be fetched again for a day are none any more. */
+/* Keys that could not be fetched again for a day are not used any more. */
 static void drop_stale(struct keyset *s, uint64_t now)
 {
     if (!s->n || s->watch || now - s->fetched <= DAY_MS)
@@ -258,7 +258,7 @@ static void drop_stale(struct keyset *s, uint64_t now)
     s->n = 0;
 }
 
-/* Is a fetch wanted, and is the last one long enough ago? */
+/* Fetch the set if that is needed, and the last fetch is long enough ago. */
 static void look_after(struct keyset *s, bool found, uint64_t now)
 {
     bool unknown = s->n && !found, due = !s->n || now - s->fetched > s->fresh;

@@ -1,12 +1,12 @@
 /*
  * keyset: the public keys of one token issuer (a JWKS, RFC 7517), from a file or a URL.
  *
- * Fetched without waiting: a caller that needs a key which is not here yet is told KEYSET_WAIT, and
+ * Fetched without waiting: a caller that needs a key which is not here yet gets KEYSET_WAIT, and
  * `changed` is called when the answer has come, whatever it is. A set from a URL is fetched again
- * when its time is over, and when a token names a key that is not in it, once a minute at most.
- * While that fails, the old keys hold for a day. A set from a file is read again when the file
- * changes. A key that is not in a new set any more is gone at once: the owner of a keyset looks
- * then (keyset_has).
+ * when it is not fresh any more, and when a token names a key that is not in it, once a minute at
+ * most. While that fails, the old keys hold for a day. A set from a file is read again when the
+ * file changes. A key that is not in a new set any more is gone at once: the owner of the keyset
+ * asks for its keys (keyset_has) when `changed` is called.
  */
 #ifndef RIALTO_HUB_KEYSET_H
 #define RIALTO_HUB_KEYSET_H
@@ -20,7 +20,7 @@ enum keyset_answer {
     KEYSET_FOUND,
     KEYSET_UNKNOWN, /* there are keys, but none that fits */
     KEYSET_WAIT,    /* being fetched */
-    KEYSET_DOWN,    /* there are no keys to be had */
+    KEYSET_DOWN,    /* there are no keys, and none can be fetched now */
 };
 
 /* `source` is a URL (http or https) or the path of a file. */
@@ -30,7 +30,7 @@ void keyset_free(struct keyset *s);
 
 /*
  * The key with this id that may check signatures by this algorithm; without an id (p == NULL) the
- * only one that may. `*mark` tells the key from all others, for keyset_has.
+ * only one that may. `*mark` identifies the key, for keyset_has.
  */
 enum keyset_answer keyset_find(struct keyset *s, struct span kid, const struct jws_alg *alg,
                                struct span alg_name, const struct jws_key **key, uint64_t *mark);

@@ -92,7 +92,7 @@ struct lease *lease_new(struct leases *ls, const struct exposure_style *style, s
     principal_hold(wish->principal);
     variables_hold(wish->variables);
     struct exposure_style own = *style;
-    own.of_both_eras = false; /* the session is of one */
+    own.of_both_eras = false; /* a session has only one era */
     l->exposure = exposure_new(ls->router, &own);
     list_init(&l->owns);
     list_init(&l->claims);
@@ -162,7 +162,7 @@ static struct own_instance *make_own(struct lease *l, struct server_plan *plan,
     mcp_provider_set_answers(instance_server(o->instance), l->wish.answers);
     instance_own(o->instance, l->wish.principal);
     instance_learn(o->instance, known);
-    /* What one user may see, another need not: nothing is known before it was asked. */
+    /* Users may see different lists: start the server now to learn those of this user. */
     if (server_is_per_user(plan))
         provider_want(instance_provider(o->instance));
     return o;

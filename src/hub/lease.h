@@ -2,7 +2,7 @@
  * lease: what one session sees when some of its servers are not to be shared.
  *
  * A session that enters a view with such servers gets a view of its own: the shared providers as
- * they are and, in place of the others, fresh instances for this session alone, started by their
+ * they are and, instead of the others, fresh instances for this session alone, started by their
  * first call and stopped when the session ends. Until a fresh instance has published its own lists,
  * it shows those of the shared instance. So the session sees its tools at once, and a session that
  * calls none of them costs no process.
@@ -35,7 +35,7 @@ struct lease *leases_next(const struct leases *ls, const struct lease *l);
 struct lease_wish {
     struct principal *principal; /* the owner of the session's token; or NULL */
     unsigned answers;            /* the kinds of questions that the session can be asked */
-    struct variables *variables; /* of the caller; NULL: it has ours */
+    struct variables *variables; /* of the caller; NULL: only the configured values */
     bool stateless; /* an agent of that era, so no session: it has no instances of its own */
 };
 
@@ -56,7 +56,7 @@ void lease_add_shared(struct lease *l, struct provider *p, const struct filter *
  * catalog of the shared instance, or NULL. */
 struct provider *lease_add_own(struct lease *l, struct server_plan *plan,
                                const struct catalog *known);
-/* The caller has this variant, whose provider or plan is added besides. Takes the hold over. */
+/* The lease uses this variant; its provider or plan is added separately. Takes the hold over. */
 void lease_claim(struct lease *l, struct variant *v);
 /* Everything has been added: let go of the instances and variants that were not added again. */
 void lease_settle(struct lease *l);

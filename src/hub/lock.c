@@ -1,4 +1,4 @@
-/* mcp.lock: read, compared with what servers list, and written; the tools that are held back.
+/* mcp.lock: reading it, comparing it with what servers list, writing it; the tools held back.
  * Called by bridge.c and instance.c, by admin/approvals.c for operators, and by cmd/lock.c. */
 #include "hub/lock.h"
 
@@ -26,7 +26,7 @@ struct lock {
     char *path; /* NULL without a configuration file */
     enum config_on_change on_change;
     bool exists;     /* the file was there, readable or not */
-    bool broken;     /* ... and could not be read, nor could an earlier state of it */
+    bool broken;     /* ... and could never be read */
     struct map rows; /* "SERVER\nTOOL" -> struct lock_row */
     struct list held;
     size_t n_held;
@@ -207,8 +207,8 @@ static char *text_path(const char *digest)
     return place_path(PLACE_STATE, buf_cstr(&name));
 }
 
-/* Keep what was approved, so that a later difference can be shown. A description may repeat a
- * secret that its server was given. */
+/* Keep what was approved, so that a later difference can be shown. Secrets are redacted: a
+ * description may repeat one that its server was given. */
 static void keep_text(const struct lock_row *row)
 {
     char *path = row->text ? text_path(row->digest) : NULL;
@@ -278,7 +278,7 @@ static void tell_held(const struct lock *l, const struct lock_held *h)
              h->known ? "is not the one in" : "is new and not in", what[l->on_change]);
 }
 
-/* The tool is not the approved one: remember and tell it, once for each form of the tool. */
+/* The tool is not the approved one: remember and log it, once for each version of the tool. */
 static void hold(struct lock *l, const char *server, struct span name, const char *digest,
                  struct span text)
 {
@@ -359,7 +359,7 @@ void lock_put_difference(struct buf *out, const struct lock *l, const struct loc
     if (path &&
         (file_read(&was, path, MAX_TEXT) || json_skim(buf_view(&was), NULL, NULL, NULL, NULL)))
         was.n = 0;                      /* approved on another machine */
-    log_redact(&is, span_str(h->text)); /* as the text of before was kept */
+    log_redact(&is, span_str(h->text)); /* the kept text was redacted as well */
     tool_text_put_difference(out, buf_view(&was), buf_view(&is));
     mem_free(path);
 }

@@ -1,10 +1,10 @@
 /*
- * lock: the tools that a person approved, as mcp.lock beside the configuration has them.
+ * lock: the tools that a person approved, as listed in mcp.lock beside the configuration.
  *
  * Where that file exists, each tool that a server lists is compared with it (lock_admits, the judge
  * of every provider of the bridge). A tool that is new or has changed is withheld, waits for an
- * operator, or is only told, as `lock.on_change` says. The bridge owns the lock; admin/ shows what
- * is held and decides, `rialto lock` has one that records everything and is then written.
+ * operator, or is only logged, as `lock.on_change` says. The bridge owns the lock; admin/ shows
+ * what is held and decides; `rialto lock` creates a lock that records all tools, and writes it.
  */
 #ifndef RIALTO_HUB_LOCK_H
 #define RIALTO_HUB_LOCK_H
@@ -28,12 +28,13 @@ struct lock_held {
     bool refused;
 };
 
-/* Reads the file; a file that cannot be read is told in the log, and then no tool is let in. */
+/* Reads the file; if it exists but cannot be read, the log says so, and no tool is let in. */
 struct lock *lock_new(const struct config *c);
 void lock_free(struct lock *l);
-/* mcp.lock beside this file. The caller frees it. */
+/* The path of mcp.lock beside this file; the caller frees it. */
 char *lock_path(const char *config_file);
-/* Read the file again, or for the first time. A file that cannot be read changes nothing. */
+/* Read the file again, or for the first time. If it cannot be read, what was read before holds; if
+ * nothing was read before, no tool is let in. */
 void lock_read(struct lock *l, const struct config *c);
 /* Is there a file, or is this a recording lock? */
 bool lock_in_force(const struct lock *l);
@@ -42,16 +43,16 @@ bool lock_is_readable(const struct lock *l);
 bool lock_admits(void *lock, const char *server, struct span name, struct span tool);
 
 /* --- for operators --- */
-/* The held tools in the order in which they were found; NULL for the first. */
+/* The held tool after `h`, in the order in which they were found; `h` NULL: the first. */
 const struct lock_held *lock_next(const struct lock *l, const struct lock_held *h);
-/* Are held tools withheld from agents, or only told? */
+/* Are held tools withheld from agents, or only logged? */
 bool lock_withholds(const struct lock *l);
 /* Does the tool wait for an operator's decision? */
 bool lock_is_waiting(const struct lock *l, const struct lock_held *h);
 /* Append the lines in which the tool differs from the approved one. */
 void lock_put_difference(struct buf *out, const struct lock *l, const struct lock_held *h);
 /*
- * Let in exactly what was shown, and write it into the file; or withhold it until it changes again.
+ * Approve the tool exactly as shown, and write it into the file; or withhold it until it changes.
  * 0, -ENOENT when nothing of this id waits, or another code with the reason in `err`. The caller
  * then asks the server for its list again. `by`: for the log.
  */
@@ -61,7 +62,7 @@ int lock_decide(struct lock *l, uint64_t id, bool approved, const char *by, stru
 /* Write all recorded tools as the file. */
 MUST_CHECK int lock_write(struct lock *recorded, struct err *err);
 size_t lock_count(const struct lock *l);
-/* Append a line for each tool that was recorded and is not as in `approved`, or is missing. */
+/* Append a line for each tool of `recorded` that is new or changed, and for each that is gone. */
 void lock_put_comparison(struct buf *out, const struct lock *recorded, const struct lock *approved);
 
 #endif

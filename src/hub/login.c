@@ -35,7 +35,7 @@ struct login {
     const char *state, *verifier;
     const char *address, *code;
     const char *authorize; /* the address at the authorization server; NULL: not known yet */
-    struct begin begin;    /* with spec.begin, once that is known */
+    struct begin begin;    /* with spec.begin, once `authorize` is known */
     struct discovery *discovery;
     const struct discovered *found; /* the discovery's */
     struct grant_client id;
@@ -46,7 +46,7 @@ struct login {
     struct oauth_device device;
     struct timer timer; /* the next question about a device code; or the end of a failed step */
     struct timer late;
-    bool over; /* `done` is owed or was called */
+    bool over; /* `done` was called, or will be soon */
     struct err err;
 };
 
@@ -74,14 +74,14 @@ static const char *alias_of(const struct login *l)
     return l->spec.settings->alias;
 }
 
-/* By what our registration is found again. One for browsers is of no use to devices: the server
- * would not give them a code. */
+/* The name by which our registration is found again. A registration for browsers cannot be used
+ * for device codes: the server would give none. */
 static const char *registered_as(const struct login *l)
 {
     return l->spec.device ? "device" : l->redirect_uri;
 }
 
-/* The registration may be one that the server has forgotten: the next login makes another. */
+/* The server may have forgotten our registration: drop it, so that the next login registers us. */
 static void forget_registration(struct login *l)
 {
     const struct signin_record *r =
@@ -341,8 +341,8 @@ bool login_is_of(const struct login *l, struct span state)
     return login_waits(l) && span_eq_secret(state, span_str(l->state));
 }
 
-/* RFC 9207: the answer must be from the server that was asked. Before anything else of it is
- * looked at, for it may be forged. */
+/* RFC 9207: the answer must be from the server that was asked. Checked before anything else in the
+ * answer, which may be forged. */
 static bool is_from_issuer(struct login *l, struct span iss)
 {
     const struct oauth_server *as = &l->found->as;
@@ -357,7 +357,7 @@ static bool is_from_issuer(struct login *l, struct span iss)
     return false;
 }
 
-/* The words of the authorization server, as people may trust them to look. */
+/* The words of the authorization server, shortened, and with invisible characters made visible. */
 static void say_refused(struct login *l, struct span error, struct span description)
 {
     enum { WORDS_MAX = 200 };
@@ -443,8 +443,8 @@ static void take_registration(struct login *l, const struct oauth_client *c)
         go_to_person(l);
 }
 
-/* Some servers know this machine by only one of its two names. A browser that has set out from a
- * page of ours shows its cookie at that name alone. */
+/* Some authorization servers accept only one of the two names of this machine: try the other. With
+ * a page of ours (spec.begin) that cannot work: its cookie is sent only to the name of the page. */
 static bool try_other_host(struct login *l, const struct oauth_error *e)
 {
     static const char one[] = "http://127.0.0.1:";
@@ -550,7 +550,7 @@ static bool is_registered(struct login *l)
     return true;
 }
 
-/* Configured, by the document that describes us, registered before, or registered now. */
+/* Our client id: configured, the address of our document, registered before, or registered now. */
 static void find_identity(struct login *l)
 {
     const struct signin_settings *s = l->spec.settings;
@@ -586,7 +586,7 @@ static void find_identity(struct login *l)
     }
 }
 
-/* What the configuration says, else what the server asks for; and what calls lacked. */
+/* The configured scopes, else those that the server asks for; and those that calls lacked. */
 static void find_scope(struct login *l)
 {
     const struct signin_settings *s = l->spec.settings;
@@ -619,7 +619,7 @@ static void on_discovered(void *owner, const struct discovered *found, const str
 
 /* --- life --- */
 
-/* With scopes that calls lacked, those of the last sign-in are asked for again as well. */
+/* If calls lacked scopes: these, and those that the last sign-in asked for. */
 static const char *wanted_scopes(struct login *l, const struct signin_record *r)
 {
     BUF_SCOPED scope = {0};

@@ -1,6 +1,6 @@
 /*
- * login: a person signs in to one server: from the search for the authorization server to the token
- * in signin.json.
+ * login: one sign-in of a person to one server, from the search for the authorization server to the
+ * token in signin.json.
  *
  * By the browser (authorization code with PKCE): the owner shows an address, and hands over the
  * query with which the browser comes back. Or by a device code (RFC 8628): the owner shows an
@@ -8,7 +8,7 @@
  * good for one sign-in and for ten minutes.
  *
  * The owner is hub/signin.c, which finds the login by its `state`. Callbacks come from the loop;
- * the login is to be freed after `done`, also inside it.
+ * free the login after `done`, or inside it.
  */
 #ifndef RIALTO_HUB_LOGIN_H
 #define RIALTO_HUB_LOGIN_H
@@ -25,7 +25,7 @@ struct login_spec {
     struct signin_file *file;
     const char *user;         /* whose token it will be; NULL: everybody's */
     const char *redirect_uri; /* where the browser comes back to */
-    const char *begin;        /* our page where it sets out; NULL: at the authorization server */
+    const char *begin;        /* our page where it starts; NULL: at the authorization server */
     bool device;              /* by a device code */
 };
 
@@ -43,9 +43,9 @@ struct login *login_start(struct loop *loop, struct http_client *client,
 void login_free(struct login *l);
 
 const struct login_spec *login_spec(const struct login *l);
-/* Where the browser sets out, while the login waits for one; NULL: there is no such page. */
+/* The page where the browser starts, while the login waits for one; NULL: there is no such page. */
 struct begin *login_begin(struct login *l);
-/* Where that page sends it. */
+/* The address to which that page sends the browser. */
 const char *login_authorize(const struct login *l);
 /* What to show; NULL as long as it is not known. */
 const char *login_address(const struct login *l);
@@ -54,8 +54,8 @@ const char *login_code(const struct login *l);
 bool login_is_of(const struct login *l, struct span state);
 /* Does this login wait for a callback at all? */
 bool login_waits(const struct login *l);
-/* The person came back: `query` is that of the callback, and its state is the login's. Ends the
- * login, soon, by `done`. */
+/* The person came back: `query` is that of the callback, and its state is the login's. `done`
+ * is called soon. */
 void login_come_back(struct login *l, struct span query);
 
 #endif

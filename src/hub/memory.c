@@ -18,8 +18,8 @@
 
 enum { DIGEST_BYTES = 16, MAX_BYTES = 16 * 1024 * 1024 };
 
-/* Which tools a catalog has depends on what was approved: under another mcp.lock, the catalog is
- * not known. */
+/* The tools of a catalog depend on what mcp.lock approves, so the digest covers the time and size
+ * of that file: once mcp.lock has changed, the old catalog is not used. */
 static void put_lock(struct buf *text, const struct config *c)
 {
     char *path = c->file ? lock_path(c->file) : NULL;

@@ -1,5 +1,6 @@
 /* Makes filters for core/view from the views of the configuration, and finds them by name. Called
- * by hub.c, at the start, at each reload and for each MCP request. */
+ * by hub.c at the start, at each reload and for each MCP request; also by endpoints.c, shims.c,
+ * tool_list.c and admin/sight.c. */
 #include "hub/narrowings.h"
 
 #include "base/mem.h"

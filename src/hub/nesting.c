@@ -9,8 +9,8 @@
 #define VARIABLE "RIALTO_INSIDE"
 enum { PLACE_N = 8 };
 
-/* A short form of the file's real path: it stays the same when another file takes this one's place,
- * as editors do. */
+/* A short digest of the file's real path. It stays the same when an editor saves by replacing the
+ * file. */
 static bool put_place(struct buf *out, const char *file)
 {
     char *real = file ? realpath(file, NULL) : NULL;

@@ -3,7 +3,7 @@
 
 #include "base/mem.h"
 
-enum { LOOKS = 8 }; /* in the time without use */
+enum { LOOKS = 8 }; /* checks within the idle time */
 
 struct on_demand {
     struct timers *timers;
@@ -24,7 +24,7 @@ static void on_look(struct timer *t)
         d->used_at = d->timers->now;
     d->uses = uses;
     if (d->timers->now - d->used_at >= d->idle)
-        d->over(d->arg); /* which frees this */
+        d->over(d->arg); /* frees `d` */
     else
         timer_set(d->timers, &d->look, d->idle / LOOKS);
 }

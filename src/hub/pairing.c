@@ -1,5 +1,5 @@
-/* Codes and passwords of the person who owns this Rialto. Called by issuer.c; admin/api.c asks for
- * codes by way of it. */
+/* Codes and passwords of the person who owns this Rialto. Called by issuer.c, through which
+ * admin/api.c gets codes, and by issuer_authorize.c. */
 #include "hub/pairing.h"
 
 #include "base/ascii.h"
@@ -17,8 +17,8 @@ enum {
 
 struct pairing {
     struct loop *loop;
-    char *password;        /* as it is kept; or NULL */
-    char code[CODE_N + 1]; /* empty: none is good */
+    char *password;        /* auth.password (a hash); or NULL */
+    char code[CODE_N + 1]; /* empty: no code is valid */
     uint64_t code_until;
     unsigned wrong; /* tries in a row */
     uint64_t wrong_at;
@@ -55,7 +55,7 @@ bool pairing_has_password(const struct pairing *p)
     return p->password != NULL;
 }
 
-/* 40 bits in letters that are not mistaken for others. */
+/* A code of 40 random bits, in letters and digits that are not mistaken for each other. */
 void pairing_put_code(struct pairing *p, char out[PAIRING_CODE_SIZE])
 {
     static const char letters[] = "ABCDEFGHJKLMNPQRSTUVWXYZ23456789";
@@ -65,14 +65,14 @@ void pairing_put_code(struct pairing *p, char out[PAIRING_CODE_SIZE])
     for (size_t i = 0; i < CODE_N; i++)
         p->code[i] = letters[random[i] & 31];
     p->code_until = loop_now(p->loop) + CODE_MS;
-    p->wrong = 0; /* who can ask for a code is the owner */
+    p->wrong = 0; /* only the owner can ask for a code */
     memcpy(out, p->code, 4);
     out[4] = '-';
     memcpy(out + 5, p->code + 4, CODE_N - 4);
     out[9] = '\0';
 }
 
-/* Blanks, dashes and case do not count. */
+/* Blanks, dashes and case are ignored. */
 static bool is_code(const struct pairing *p, struct span typed)
 {
     BUF_SCOPED plain = {0};
@@ -131,5 +131,5 @@ enum pairing_answer pairing_try(struct pairing *p, struct span typed,
 void pairing_forget(struct pairing *p, const void *owner)
 {
     if (p->owner == owner)
-        p->owner = NULL; /* the check goes on, and counts */
+        p->owner = NULL; /* the check goes on, and its result counts */
 }

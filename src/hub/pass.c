@@ -12,7 +12,7 @@
 enum {
     PASSES_MAX = 10000,
     BYTES_MAX = 16 * 1024 * 1024, /* of tokens */
-    LOOK_AGAIN_MS = 60 * 1000,    /* a machine that slept, or whose clock was set */
+    LOOK_AGAIN_MS = 60 * 1000,    /* Unix time may jump: the machine slept, or its clock was set */
 };
 
 /* One subject of one issuer, with one view. */
@@ -28,7 +28,7 @@ struct known_pass {
     struct pass pass;
     struct list node;     /* in the order in which they were added */
     struct list sibling;  /* in the owner's list */
-    struct passes *table; /* NULL: it is over */
+    struct passes *table; /* NULL: the pass is over */
     struct owner *owner;
     const void *judge;
     uint64_t mark;
@@ -104,20 +104,20 @@ bool pass_is_in_use(const struct pass *p)
 {
     const struct known_pass *k = known(p);
 
-    /* One hold of the owner, and one of each of its passes. */
+    /* The table itself has one hold for the owner and one for each of the owner's passes. */
     return k->owner && p->who->holders > 1 + k->owner->passes;
 }
 
-/* The owner is known elsewhere by its newest token. */
+/* Puts the owner's newest token and its issuer into the principal, for renewal.c. */
 static void show_newest(struct owner *o)
 {
     struct known_pass *k = LIST_FIRST(&o->shown, struct known_pass, sibling);
 
     o->who->token = k ? token_of(k) : SPAN_EMPTY;
-    o->who->issuer = k ? span_str(o->key) : SPAN_EMPTY; /* the key begins with it */
+    o->who->issuer = k ? span_str(o->key) : SPAN_EMPTY; /* the key begins with the issuer */
 }
 
-/* Has its owner ended with it? */
+/* Removes a pass. True: it was the owner's last one, and the principal has ended. */
 static bool drop(struct known_pass *k)
 {
     struct passes *t = k->table;
@@ -250,7 +250,8 @@ static struct owner *owner_of(struct passes *t, const struct pass_facts *f)
     return o;
 }
 
-/* Those who came first make room: when they come again, their tokens are judged again. */
+/* Drops the oldest passes to make room. A token whose pass was dropped is judged again when it is
+ * used again. */
 static bool make_room(struct passes *t, size_t bytes)
 {
     bool any = false;
@@ -283,7 +284,7 @@ const struct pass *passes_add(struct passes *t, struct span token, const struct 
                             .resource = f->resource.n ? mem_span(f->resource) : NULL};
     before = map_get(&t->by_token, token);
     if (before)
-        any |= drop(before); /* the owner is the same, and has one more already */
+        any |= drop(before); /* has the same owner, which has the new pass already */
     map_put(&t->by_token, token, k);
     list_append(&t->all, &k->node);
     t->n++;

@@ -1,11 +1,12 @@
 /*
- * pass: what a token lets its owner do, and the table of those that were found valid.
+ * pass: what a token lets its owner do, and the table of the tokens that were found valid.
  *
- * Signatures and questions to other servers cost far more than a call does, so a token is judged
- * once: its pass is kept until it expires, with the bytes of the token, and found by comparing
- * them; with a connection first (hub/gate), then by a keyed hash in this table. All passes of one
- * subject of one issuer with one view have one principal, so that sessions outlive the single token
- * and limits hold over all of them. The principal is `ended` with the last of its passes.
+ * Checking a signature or asking another server costs far more than a call, so a token is judged
+ * once. Its pass is kept until it expires, with the bytes of the token, and is found by comparing
+ * these bytes: first with the token of the connection's last pass (hub/gate), then by a keyed hash
+ * in this table. All passes of one subject of one issuer with one view share one principal, so that
+ * sessions outlive a single token and limits hold over all tokens of the subject. The principal is
+ * `ended` with the last of its passes.
  *
  * Nouns: pass_, passes_.
  */
@@ -22,7 +23,7 @@ struct pass {
     char *view; /* NULL: everything */
     enum config_role role;
     int64_t expires; /* ms of Unix time; 0: never */
-    char *resource;  /* the path that it is good for; NULL: all */
+    char *resource;  /* the only path that the token is valid for; NULL: all paths */
 };
 
 /* What is known of a token that was found valid. */
@@ -31,11 +32,11 @@ struct pass_facts {
     const char *view;
     struct span resource;
     int64_t expires;
-    const void *judge; /* who found it valid, and by which key or grant: for passes_end */
+    const void *judge; /* who found the token valid; `mark`: by which key or grant (passes_end) */
     uint64_t mark;
 };
 
-/* ms of Unix time, and whether the pass has expired by then. */
+/* The current Unix time in ms, and whether a pass has expired at such a time. */
 int64_t pass_clock(void);
 bool pass_is_over(const struct pass *p, int64_t now);
 
@@ -49,12 +50,12 @@ const struct pass *passes_add(struct passes *t, struct span token, const struct 
 void passes_end(struct passes *t, const void *judge, bool (*is_over)(void *arg, uint64_t mark),
                 void *arg);
 
-/* Held, a pass stays in memory, but it may be over: ask pass_is_of. */
+/* A held pass stays in memory, but it may be over: ask pass_is_of. */
 const struct pass *pass_hold(const struct pass *p);
 void pass_release(const struct pass *p);
 /* Is it the pass of this token, and still good? */
 bool pass_is_of(const struct pass *p, struct span token);
-/* Does anybody but the table use what the pass is for: a session, a stream, a call? */
+/* Does a session, a stream or a call still use the principal of the pass? */
 bool pass_is_in_use(const struct pass *p);
 
 #endif

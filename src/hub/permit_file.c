@@ -188,7 +188,7 @@ static bool read_permit(struct span object, struct list *permits)
         permit_free(p);
         return false;
     }
-    (void)!read_hash(object, "family", p->family); /* files of before have none */
+    (void)!read_hash(object, "family", p->family); /* older files have none */
     if (!read_time(object, "rotated", &p->rotated) || !read_hash(object, "before", p->before))
         p->rotated = 0;
     list_append(permits, &p->node);

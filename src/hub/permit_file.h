@@ -1,7 +1,7 @@
 /*
  * permit_file: grants.json in the state folder: the clients and permits of our own issuer, read at
- * the start and replaced as a whole after each change (0600; hashes only). A file that makes no
- * sense is not written over: nothing is granted then until somebody has looked at it.
+ * the start and replaced as a whole after each change (0600; hashes only). A file that cannot be
+ * understood is not overwritten: nothing can be granted until somebody has repaired or removed it.
  */
 #ifndef RIALTO_HUB_PERMIT_FILE_H
 #define RIALTO_HUB_PERMIT_FILE_H

@@ -25,7 +25,7 @@ struct permits {
     void *arg;
 };
 
-/* 256 random bits, appended as text; their hash. */
+/* Appends 256 random bits as text, and computes the hash of that text. */
 static void new_secret(struct buf *out, unsigned char hash[SHA256_N])
 {
     unsigned char random[32];
@@ -63,8 +63,8 @@ static bool has_permit(const struct permits *p, const struct registration *r)
     return false;
 }
 
-/* Those that nobody has let in within a day, and, when there are too many, the oldest without a
- * grant: nobody let them in, or that has ended. */
+/* Drops the clients that nobody has let in within a day; and, while there are too many, the oldest
+ * clients without a grant (they were never let in, or their grant has ended). */
 static void drop_unused(struct permits *p)
 {
     int64_t now = pass_clock();
@@ -124,7 +124,7 @@ struct permit_code *permits_code(struct permits *p, struct span code)
     sha_256(hash, code);
     LIST_EACH (&p->codes, it) {
         struct permit_code *c = LIST_ENTRY(it, struct permit_code, node);
-        /* A code that was used is known for longer, to find out that it is used again. */
+        /* A used code is remembered for longer, to detect that it is used a second time. */
         if (sha_same(c->hash, hash, sizeof hash) && (c->used || loop_now(p->loop) < c->expires))
             return c;
     }
@@ -162,7 +162,7 @@ static void drop_expired(struct permits *p)
     }
 }
 
-/* A refresh token of the family of `spent`; of a new family if that one belongs to none. */
+/* Appends a refresh token of the same family as `spent`; of a new family if `spent` is of none. */
 static void new_refresh(struct permit *permit, struct span spent, struct buf *out)
 {
     unsigned char random[FAMILY_BYTES];
@@ -175,7 +175,7 @@ static void new_refresh(struct permit *permit, struct span spent, struct buf *ou
     }
     sha_256(permit->family, buf_view(out));
     new_secret(out, permit->refresh);
-    sha_256(permit->refresh, buf_view(out)); /* of both parts */
+    sha_256(permit->refresh, buf_view(out)); /* hash of both parts */
 }
 
 void permits_renew(struct permit *permit, struct span spent, struct buf *access,

@@ -1,5 +1,6 @@
-/* Paths of files in the XDG state and cache folders, with the folders made if wanted. Called by
- * web_pages.c and memory.c for their files, and by cmd/doctor/machine.c. */
+/* Paths of files in the XDG state and cache folders, and making these folders. Called by the files
+ * of hub/ that keep something there, such as web_pages.c and memory.c, by admin/audit.c, and in
+ * cmd/ by stdio.c, host_setup_journal.c and doctor/machine.c. */
 #include "hub/places.h"
 
 #include "base/buf.h"
@@ -22,7 +23,7 @@ char *place_name(enum home home, const char *name)
     const char *service = home == PLACE_STATE ? getenv("STATE_DIRECTORY") : NULL;
     struct buf path = {0};
 
-    if (service && service[0] == '/') /* of a service manager: ours alone */
+    if (service && service[0] == '/') /* from a service manager, for us alone */
         buf_printf(&path, "%.*s/%s", (int)strcspn(service, ":"), service, name);
     else if (own && own[0] == '/')
         buf_printf(&path, "%s/rialto/%s", own, name);

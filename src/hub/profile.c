@@ -1,5 +1,5 @@
-/* The token of an auth profile, read from the secrets without waiting for their command; a signer
- * of links. Made by server.c for servers with auth.profile. */
+/* The token of an auth profile, used as a signer of links. It is read from the secrets without
+ * blocking the loop while their command runs. Made by server.c for servers with auth.profile. */
 #include "hub/profile.h"
 
 #include "base/arena.h"
@@ -20,17 +20,17 @@ struct profile {
     struct http_signer signer;
     struct arena arena;
     struct config_secrets places;
-    const char *name, *secret; /* of the profile; of what is looked up */
+    const char *name, *secret; /* of the profile; of the secret that is looked up */
     struct loop *loop;
     char *token; /* NULL = none */
     uint64_t number;
     bool checked;      /* read, and found unchanged or missing, since the last refusal */
     struct list waits; /* of struct http_signer_wait */
 
-    /* While it is being read. While the command runs, `poll` is for its output, and when that has
-     * ended, for its process. */
+    /* Used while the token is being read. `poll` watches the output of the command and, once the
+     * output has ended, the process. */
     bool reading;
-    struct timer timer; /* begins the reading; then the end of the command's time */
+    struct timer timer; /* starts the reading; then limits the time of the command */
     pid_t pid;          /* 0 = none runs */
     struct poll *poll;
     int fd; /* of `poll` */
@@ -109,7 +109,7 @@ static void on_output(void *owner)
         return;
     }
     if (n > 0)
-        p->found.n = 0; /* that is no token */
+        p->found.n = 0; /* too long for a token */
     stop_polling(p);
     p->fd = pidfd_open(p->pid, 0);
     if (p->fd < 0)
@@ -163,13 +163,14 @@ static bool is_ready(struct http_signer *s, struct http_signer_wait *w)
         start_reading(p);
     if (!p->reading)
         return true;
-    list_remove(&w->node); /* it may wait already */
+    list_remove(&w->node); /* it may be in the list already */
     list_append(&p->waits, &w->node);
     return false;
 }
 
-/* A refused token is read again; if it is still the same when it is refused again, or none is
- * found, the request has failed. The one after that has the token read again. */
+/* After a refusal the token is read again and the request is sent again. If the token is unchanged
+ * or missing, the second refusal fails the request; the next refused request has the token read
+ * again. */
 static enum http_signed refused(struct http_signer *s, const struct http_refusal *r,
                                 struct buf *why)
 {

@@ -18,7 +18,7 @@
 struct profile;
 
 struct profile *profile_new(const struct config_secrets *places, const char *name);
-/* Nothing may wait for a token any more. */
+/* No request may be waiting for a token. */
 void profile_free(struct profile *p);
 struct http_signer *profile_signer(struct profile *p, struct loop *loop);
 

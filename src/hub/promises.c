@@ -50,12 +50,12 @@ static void forget(struct promise *p)
 
 /* --- parked calls --- */
 
-/* Those at one server. */
+/* The parked calls at one server. */
 struct parked_at {
     const struct mcp_provider *server;
     const struct provider *core;
     size_t n;
-    struct buf texts; /* members of an object each, with a NUL behind */
+    struct buf texts; /* for each call the members of a JSON object and a NUL */
 };
 
 static bool note_parked(void *arg, struct call *call, struct span members)
@@ -85,7 +85,7 @@ static void show_parked(const struct promises *all, struct parked_at *at, modern
     shims_show_parked(hub_shim_list(all->hub), show, at);
 }
 
-/* The server has gone, and no call is open there but these. */
+/* The server has been handed over, and only these calls were open there. */
 static void give_parked(struct promises *all, struct baton *b, struct parked_at *at)
 {
     for (size_t i = 0; i < at->texts.n; i += strlen(at->texts.p + i) + 1) {
@@ -99,8 +99,8 @@ static void give_parked(struct promises *all, struct baton *b, struct parked_at 
 
 /* --- going --- */
 
-/* A server goes when no call is open there but parked ones, which go with it; one that has ended is
- * not to be waited for. */
+/* Hands the server over if only parked calls are open there, which go with it. If the server has
+ * ended, the successor is told so. */
 static void try_to_keep(struct promises *all, struct baton *b, struct promise *p)
 {
     BUF_SCOPED members = {0}, early = {0}, gone = {0};

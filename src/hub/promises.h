@@ -1,9 +1,9 @@
 /*
  * promises: the servers that an old daemon has promised to its successor (upgrade.h).
  *
- * The successor is told of them before it serves. Each goes there, with its pipes and its parked
- * calls, when no other call is open at it; of one that ends before, the successor is told that it
- * will not come.
+ * The successor knows of them before it serves. A server is handed over, with its pipes and its
+ * parked calls, when no other call is open at it. If a server ends before that, the successor is
+ * told that it will not come.
  */
 #ifndef RIALTO_HUB_PROMISES_H
 #define RIALTO_HUB_PROMISES_H
@@ -20,7 +20,7 @@ struct promises {
 void promises_init(struct promises *p, struct hub *hub);
 /* Promise every server that runs. */
 void promises_make(struct promises *p, struct baton *b);
-/* Let those go that can. */
+/* Hand over the servers that can go now. */
 void promises_keep(struct promises *p, struct baton *b);
 bool promises_are_kept(const struct promises *p);
 /* There is no successor any more. */

@@ -1,5 +1,5 @@
-/* What is known of OAuth clients: documents read, redirect addresses compared. Called by issuer.c,
- * issuer_token.c and permits.c. */
+/* OAuth clients: reading what they say about themselves (JSON), and comparing redirect addresses.
+ * Called by issuer_authorize.c, issuer_register.c, consent_page.c, permits.c and permit_file.c. */
 #include "hub/registration.h"
 
 #include "base/ascii.h"
@@ -24,7 +24,7 @@ static struct span scheme_of(struct span uri)
     return span_cut(uri, 0, span_find(uri, ':'));
 }
 
-/* An app's own scheme: whatever browsers and other programs do something with is none. */
+/* Is it an app's own scheme? A scheme that browsers or other programs handle is not. */
 static bool is_app_scheme(struct span uri)
 {
     static const char *const taken[] = {
@@ -57,7 +57,8 @@ static bool is_redirect(struct span uri)
     return is_app_scheme(uri);
 }
 
-/* The same but for the port, which a program of the agent's machine cannot choose beforehand. */
+/* Are both loopback addresses that differ at most in the port? A program on the agent's machine
+ * cannot know its port in advance. */
 static bool differs_in_port(struct span a, struct span b)
 {
     struct url_parts one, two;
@@ -135,7 +136,7 @@ static int read_redirects(struct registration *r, const struct json_slot *slot, 
     return r->n_redirects ? 0 : err_set(err, -EINVAL, "there are no redirect_uris");
 }
 
-/* A list that is given must have the one thing that is done here. */
+/* Is a list given that does not contain the only value that is supported here? */
 static bool lacks(const struct json_slot *slot, struct span wanted)
 {
     struct json_iter it = json_iter(slot->value);
@@ -150,7 +151,7 @@ static bool lacks(const struct json_slot *slot, struct span wanted)
 
 static int read_method(struct registration *r, const struct json_slot *slot, struct err *err)
 {
-    /* RFC 7591 2: basic unless it says otherwise; a document's client can keep no secret. */
+    /* RFC 7591 2: client_secret_basic is the default. */
     r->method = REGISTRATION_BASIC;
     if (slot->type == JSON_NONE || slot->type == JSON_NULL)
         return 0;
@@ -165,7 +166,7 @@ static int read_method(struct registration *r, const struct json_slot *slot, str
                    "client_secret_post");
 }
 
-/* The name, without what does not show; of a text that is too long the beginning. */
+/* The name, of which at most the first NAME_MAX_CHARS characters are kept; NULL: none. */
 static char *read_name(const struct json_slot *slot)
 {
     BUF_SCOPED text = {0};

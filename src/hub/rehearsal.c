@@ -1,5 +1,5 @@
-/* A successor that only says whether it would start: its process, its words, its time. Called by
- * upgrade.c. */
+/* A successor that only says whether it would start: its process, its output, its time limit.
+ * Called by upgrade.c. */
 #include "hub/rehearsal.h"
 
 #include "base/log.h"

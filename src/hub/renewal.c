@@ -12,7 +12,7 @@
 #include <time.h>
 
 enum {
-    TURN_MS = 50, /* between two looks whether the other process is done */
+    TURN_MS = 50, /* between two checks whether the other process is done */
     TURNS_MAX = 30 * 1000 / TURN_MS,
     BACKOFF_MS = 1000,
     BACKOFF_MAX_MS = 60 * 1000,
@@ -41,7 +41,7 @@ static void on_tell_now(struct timer *t)
     }
 }
 
-/* The record whose lock is held: it need not be in the file. */
+/* The key of the record that is locked; the record need not be in the file. */
 static struct signin_record key_of(const struct identity *id)
 {
     return (struct signin_record){
@@ -67,7 +67,8 @@ static void release(struct identity *id)
     id->claimed = false;
 }
 
-/* What is exchanged for a token must not show, and is not kept for longer than that takes. */
+/* What is exchanged for a token is hidden from the log, and kept only until the exchange is
+ * over. */
 static void set_proof(struct identity *id, struct span proof)
 {
     if (proof.n)
@@ -92,7 +93,7 @@ static void finish(struct identity *id)
 static void fail(struct identity *id, const char *why)
 {
     uint64_t wait = backoff_next(&id->backoff, id_random_u64());
-    BUF_SCOPED clean = {0}; /* it is shown when the proof may be forgotten */
+    BUF_SCOPED clean = {0}; /* `why` may be shown when the proof is not hidden any more */
 
     log_redact(&clean, span_str(why));
     why = buf_cstr(&clean);
@@ -105,7 +106,7 @@ static void fail(struct identity *id, const char *why)
 
 bool identity_may_renew(const struct identity *id)
 {
-    bool shown = id->caller && id->caller->tokens != id->exchanged; /* a newer token than that */
+    bool shown = id->caller && id->caller->tokens != id->exchanged; /* there is a newer token */
 
     return shown || loop_now(id->all->loop) >= id->not_before;
 }
@@ -127,7 +128,7 @@ static void use_token(struct identity *id, const struct oauth_token *token, bool
 
 /* --- by a refresh token --- */
 
-/* Put what `r` says into the file, but with other tokens. */
+/* Writes the record of the identity again, with the tokens in `token`; NULL: without tokens. */
 static void write_tokens(struct identity *id, const struct oauth_token *token)
 {
     const struct signin_record *before = identity_record(id);
@@ -185,7 +186,7 @@ static void on_refreshed(void *owner, const struct grant_answer *a)
 
     id->grant = NULL;
     if (a->token) {
-        write_tokens(id, a->token); /* first: a crash must not leave an old one in use */
+        write_tokens(id, a->token); /* first: a crash must not leave the old token in the file */
         use_token(id, a->token, true);
         finish(id);
         return;
@@ -237,7 +238,7 @@ static void refresh(struct identity *id, const struct signin_record *r)
                             &form, on_refreshed, id);
 }
 
-/* Has another process put another token into the file? Then that is used. */
+/* Has another process put another token into the file? Then the identity uses that token now. */
 static bool was_replaced(struct identity *id)
 {
     uint64_t before = id->number;
@@ -259,7 +260,7 @@ static void take_turn(struct identity *id)
         else
             fail(id, "another program has been renewing the token for too long");
     } else if (was_replaced(id) || !(r = identity_record(id))) {
-        finish(id); /* it was done just before we had the lock */
+        finish(id); /* the other process was done just before we got the lock */
     } else {
         refresh(id, r);
     }
@@ -298,7 +299,7 @@ static void put_target(struct buf *form, const struct identity *id)
         webform_put(form, "scope", span_str(scope_of(id)));
 }
 
-/* Shows who we are at the server's own authorization server. */
+/* Asks the server's own authorization server for a token, and shows it who we are. */
 static void ask(struct identity *id, struct buf *form)
 {
     const struct signin_settings *s = id->settings;
@@ -331,7 +332,8 @@ static void ask_with_proof(struct identity *id)
     ask(id, &form);
 }
 
-/* A JWT, or the path of the file that has it now: platforms renew such files. */
+/* `setting` is a JWT, or the path of a file with a JWT. The file is read each time, because
+ * platforms renew it. */
 static bool read_proof(struct identity *id, const char *setting)
 {
     BUF_SCOPED text = {0}, why = {0};
@@ -352,7 +354,8 @@ static bool read_proof(struct identity *id, const char *setting)
     return false;
 }
 
-/* The identity provider has vouched for the caller: on to the server's own. */
+/* The identity provider has vouched for the caller: its assertion goes to the server's own
+ * authorization server. */
 static void on_exchanged(void *owner, const struct grant_answer *a)
 {
     struct identity *id = owner;
@@ -366,8 +369,8 @@ static void on_exchanged(void *owner, const struct grant_answer *a)
     ask_with_proof(id);
 }
 
-/* The token by which the identity provider learns for whom we ask: the configured one, or the
- * caller's own. That one goes to the provider which issued it, and to nobody else. */
+/* Finds the token that tells the identity provider for whom we ask: the configured one, or the
+ * caller's own. The caller's token goes only to the provider that issued it. */
 static bool find_proof(struct identity *id)
 {
     const struct signin_settings *s = id->settings;

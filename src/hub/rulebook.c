@@ -64,7 +64,7 @@ static void take_test(struct arena *a, struct rule *rule, const struct config_ru
         rule->test = from->argument ? RULE_THERE : RULE_ALWAYS;
 }
 
-/* "rule 2 (/path matches /etc/\*)": callers learn from it what to do otherwise. */
+/* "rule 2 (/path matches /etc/\*)": callers see it, and learn what to do differently. */
 static void put_name(struct buf *out, size_t number, const struct rule *rule)
 {
     static const char *const tests[] = {[RULE_ALWAYS] = "",

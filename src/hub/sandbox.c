@@ -1,15 +1,15 @@
 /* From `servers.*.sandbox` to the rules of a cage: the folders of each level, and what a map opens.
- * Called by server.c. */
+ * Called by server.c and cmd/sandbox.c. */
 #include "hub/sandbox.h"
 
 #include "base/ascii.h"
 #include "base/mem.h"
 
-/* Open files of each process at light and strict. */
+/* How many files each process may have open if the entry does not say. */
 enum { FILES_MAX = 4096 };
 
-/* What programs of every kind need, and what holds nothing of the user's. Of /proc, the kernel
- * refuses what could tell of other processes but their names and command lines. */
+/* Paths that programs of every kind need, and that contain nothing of the user's. Of other
+ * processes, the kernel shows only the names and command lines in /proc. */
 static const struct cage_path system_paths[] = {
     {"/usr", CAGE_READ | CAGE_RUN, true},
     {"/bin", CAGE_READ | CAGE_RUN, true},
@@ -23,7 +23,7 @@ static const struct cage_path system_paths[] = {
     {"/etc", CAGE_READ, true},
     {"/proc", CAGE_READ, true},
     {"/sys", CAGE_READ, true},
-    /* /etc/resolv.conf is often a link to there */
+    /* /etc/resolv.conf is often a link to one of these */
     {"/run/systemd/resolve", CAGE_READ, true},
     {"/run/resolvconf", CAGE_READ, true},
     {"/run/NetworkManager/resolv.conf", CAGE_READ, true},
@@ -72,7 +72,7 @@ static void put_paths(struct arena *a, struct cage_rules *rules, const char *con
     size_t n = 0;
 
     for (size_t i = 0; i < COUNT_OF(system_paths); i++) {
-        /* A home folder inside of one, such as that of a service in /opt, is not opened by it. */
+        /* A path that contains the home folder, such as /opt for some services, is not opened. */
         bool holds_home =
             places->home && cage_path_in(span_str(places->home), span_str(system_paths[i].path));
         if (!holds_home)
@@ -144,7 +144,7 @@ const struct cage_rules *sandbox_rules_to_install(struct arena *a, const struct 
     for (size_t i = 0; i < rules->n_paths; i++)
         if (strcmp(paths[i].path, installed) == 0)
             paths[i].may = CAGE_READ | CAGE_RUN | CAGE_WRITE;
-    /* Which registry the user's packages come from. */
+    /* npm reads there which registry the user's packages come from. */
     buf_printf(&npmrc, "%s/.npmrc", rules->home ? rules->home : "");
     paths[open->n_paths++] = (struct cage_path){arena_span(a, buf_view(&npmrc)).p, CAGE_READ, true};
     open->paths = paths;

@@ -10,10 +10,10 @@
 
 /* Where things are on this machine. */
 struct sandbox_places {
-    const char *server;    /* its name */
+    const char *server;    /* the server's name */
     const char *home;      /* of the user; NULL when there is none */
     const char *own;       /* the server's own folder */
-    const char *installed; /* what was installed for the server: read and run; or NULL */
+    const char *installed; /* what was installed for the server, to read and run; or NULL */
 };
 
 /*
@@ -24,7 +24,7 @@ const struct cage_rules *sandbox_rules(struct arena *a, const struct config_sand
                                        const char *const *read, const char *const *write,
                                        const struct sandbox_places *places);
 /* The same rules for the step that installs the server: with the network, and with `installed`
- * written. */
+ * writable. */
 const struct cage_rules *sandbox_rules_to_install(struct arena *a, const struct cage_rules *rules,
                                                   const char *installed);
 /* The word for a level: "off", "light", "strict" or "map". */

@@ -1,6 +1,7 @@
 /* Plans made from entries of the configuration: command line, environment, filters, limits, with
- * secrets filled in; and providers made from plans. Called by bridge.c, instance.c, lease.c,
- * cmd/doctor/start.c and cmd/doctor/program.c. */
+ * secrets filled in; and providers made from plans. Called by bridge.c, bridge_server.c,
+ * instance.c, lease.c, variant.c, signin.c and side_request.c, and in cmd/ by doctor/, login.c,
+ * logout.c and sandbox.c. */
 #include "hub/server.h"
 
 #include "base/arena.h"
@@ -23,23 +24,23 @@
 #include <stdlib.h>
 #include <unistd.h>
 
-/* From closing a server's stdin to SIGTERM, and from there to SIGKILL: after Ctrl-C, all ends
- * within a second. */
+/* The time from closing a server's stdin to SIGTERM, and from there to SIGKILL. It is short, so
+ * that after Ctrl-C everything ends within a second. */
 enum { STOP_GRACE_MS = 400 };
 
 struct server_plan {
     struct arena arena; /* all texts of the plan */
     unsigned holders;
-    struct filling text;                 /* how they were filled in */
-    bool failed;                         /* there is a reason against it, which is in the log */
+    struct filling text;                 /* how variables in them were filled in */
+    bool failed;                         /* the plan cannot be used; the reason is in the log */
     const char *lacks;                   /* why the server cannot be started; NULL: it can */
-    struct server_plan *newer;           /* owns the texts of filter and policy, if not this plan */
+    struct server_plan *newer;           /* owns texts of filter and policy; NULL: this plan does */
     struct stdio_upstream_options stdio; /* argv NULL for remote servers */
-    struct http_upstream_options http;   /* url NULL for others */
+    struct http_upstream_options http;   /* url NULL for programs */
     struct signin_settings signin;       /* url NULL: nobody signs in there */
-    struct profile *profile;             /* NULL: no secret is the token */
+    struct profile *profile;             /* NULL: there is no auth.profile */
     struct reach reach;                  /* set for a server that an agent has registered */
-    bool discreet;                       /* the same */
+    bool discreet;                       /* true for such a server */
     const char *memory;                  /* NULL: the catalog is not remembered */
     struct filter filter;
     struct mcp_overrides overrides;
@@ -51,7 +52,7 @@ struct server_plan {
     unsigned traits; /* SERVER_ bits */
 };
 
-/* The variables with one more in front, unless it is among them. */
+/* The variables, with NAME=VALUE added in front unless NAME is among them. */
 static const char *const *with_default(struct arena *arena, const char *const *env,
                                        const char *name, const char *value)
 {
@@ -130,8 +131,8 @@ static const char *const *env_of(struct server_plan *plan, const struct config *
     return texts;
 }
 
-/* What the sandbox of this server is, with a TMPDIR of its own, and the step that installs it.
- * False, with the reason in the log, when there is no place for its files. */
+/* Plans the sandbox of the server, with a TMPDIR of its own, and the step that installs the server.
+ * False, with the reason in the log, when there is no place for the sandbox's files. */
 static bool plan_cage(struct server_plan *plan, const struct config_server *s)
 {
     struct stdio_upstream_options *stdio = &plan->stdio;
@@ -278,8 +279,8 @@ static bool has_authorization(const struct config_server *s)
     return false;
 }
 
-/* Nobody signs in to servers that have a header for that, nor to those that agents have registered;
- * and no token goes over an open network. */
+/* Nobody signs in to a server that has an Authorization header or an auth profile, nor to one that
+ * an agent has registered; and no token leaves this machine without TLS. */
 static void plan_signin(struct server_plan *plan, const struct config_server *s)
 {
     const struct config_auth *a = &s->auth;
@@ -315,7 +316,7 @@ static void plan_signin(struct server_plan *plan, const struct config_server *s)
     log_add_secret(span_str(plan->signin.idp_client_secret));
 }
 
-/* The token of the profile is sent in place of a header of the file. */
+/* The token of the profile replaces an Authorization header of the entry. */
 static void plan_profile(struct server_plan *plan, const struct config *c, const char *name,
                          const char **headers)
 {
@@ -329,8 +330,8 @@ static void plan_profile(struct server_plan *plan, const struct config *c, const
     plan->profile = profile_new(&c->secrets, name);
 }
 
-/* Where the program is started. A server of a project has one instance for each folder, so it needs
- * one also where that is not said in a text. */
+/* The folder in which the program is started. A server with scope: project has one instance for
+ * each project folder, so ${PROJECT} is filled in even if no text of the entry contains it. */
 static const char *folder_of(struct server_plan *plan, const struct config_server *s)
 {
     const char *project = s->scope == SCOPE_PROJECT && plan->text.secrets
@@ -376,7 +377,7 @@ static void plan_pipe(struct server_plan *plan, const struct config *c,
                                                       .stop_grace = STOP_GRACE_MS};
 }
 
-/* Why the server cannot be started for those whom the plan is for, if values are missing. */
+/* Why the server cannot be started: which values are missing, and where they were looked for. */
 static void put_lacks(struct buf *out, struct span missing, bool for_caller)
 {
     if (span_is(missing, VARIABLES_PROJECT) && !for_caller)
@@ -397,10 +398,10 @@ static void set_lacks(struct server_plan *plan, const struct buf *missing, bool 
         return;
     put_lacks(&text, buf_view(missing), for_caller);
     plan->lacks = arena_span(&plan->arena, buf_view(&text)).p;
-    plan->policy.eager = false; /* nobody waits for it */
+    plan->policy.eager = false; /* it cannot be started */
 }
 
-/* Starting would go on without end. */
+/* Would the server start this same configuration again, and so on without end? */
 static bool is_nested(const struct config *c, const struct config_server *s)
 {
     bool nested = s->command && nesting_has(c->file);
@@ -413,8 +414,8 @@ static bool is_nested(const struct config *c, const struct config_server *s)
     return nested;
 }
 
-/* `missing` gets the names without a value; NULL, with the reason in the log, when there are other
- * reasons against the server. */
+/* `missing` gets the names without a value. NULL, with the reason in the log, when the server
+ * cannot be used for another reason. */
 static struct server_plan *make_plan(const struct config *c, const struct config_server *s,
                                      struct secrets *secrets, struct buf *missing)
 {
@@ -441,7 +442,7 @@ static struct server_plan *make_plan(const struct config *c, const struct config
     plan_pipe(plan, c, s);
     plan_signin(plan, s);
     if (server_is_per_user(plan))
-        plan->policy.eager = false; /* of no use to anybody before somebody comes */
+        plan->policy.eager = false; /* it needs the token of a caller */
     bool placed = plan_cage(plan, s);
     char *memory = memory_path(c, s);
     plan->memory = arena_text(arena, memory);
@@ -473,7 +474,8 @@ struct server_plan *server_plan_new(const struct config *c, const struct config_
 struct server_plan *server_plan_for_callers(const struct config *c, const struct config_server *s,
                                             struct secrets *secrets, struct buf *missing)
 {
-    /* What is no text is the same for all callers; and a command has but one, itself. */
+    /* Values that are not texts are the same for all callers, so no caller can bring what `unset`
+     * names. With c->project there is only one caller, the command itself. */
     if (s->unset || c->project) {
         buf_str(missing, s->unset ? s->unset : "");
         return server_plan_new(c, s, secrets);

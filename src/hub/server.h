@@ -26,8 +26,9 @@ struct server_plan;
 struct server_plan *server_plan_new(const struct config *c, const struct config_server *s,
                                     struct secrets *secrets);
 /*
- * The same in a daemon, whose callers may bring what is missing: then there is a plan all the same,
- * and server_lacks says why no instance of it can be started. `missing` gets the names: "A, B".
+ * The same in a daemon, whose callers may bring what is missing: a plan is made even if values are
+ * missing, and server_lacks says why no instance of it can be started. `missing` gets the names:
+ * "A, B".
  */
 struct server_plan *server_plan_for_callers(const struct config *c, const struct config_server *s,
                                             struct secrets *secrets, struct buf *missing);
@@ -56,7 +57,7 @@ const char *server_alias(const struct server_plan *plan);
 const struct stdio_upstream_options *server_program(const struct server_plan *plan);
 /* How the server is reached by HTTP; NULL for a program, and for a WebSocket. */
 const struct http_upstream_options *server_remote(const struct server_plan *plan);
-/* Are there values that were filled in, so that another caller may have others? */
+/* Were values filled in for ${NAME}? Then other callers may have other values. */
 bool server_fills(const struct server_plan *plan);
 /* Why no instance may be started; NULL: one may. */
 const char *server_lacks(const struct server_plan *plan);
@@ -66,7 +67,7 @@ const struct policy *server_policy(const struct server_plan *plan);
 const char *server_memory(const struct server_plan *plan);
 bool server_is_lazy(const struct server_plan *plan);
 bool server_is_per_session(const struct server_plan *plan);
-/* Has each caller a token of its own there? */
+/* Does each caller have a token of its own there? */
 bool server_is_per_user(const struct server_plan *plan);
 enum mcp_era server_era(const struct server_plan *plan);
 

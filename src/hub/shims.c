@@ -1,5 +1,5 @@
-/* Shims that attach by the control socket: the upgrade, and the agent that speaks from then on.
- * Called by hub.c. */
+/* Shims that attach by the control socket: the HTTP upgrade, and the agent that speaks from then
+ * on. Called by hub.c, and by upgrade.c and promises.c when another daemon takes over. */
 #include "hub/shims.h"
 
 #include "base/log.h"
@@ -20,7 +20,7 @@ struct shims {
     struct list open;
     size_t n;
     struct bridge_watch watch;
-    struct timer end;   /* reports the end, from the loop */
+    struct timer end;   /* calls `closed`, from the loop */
     struct timer leave; /* looks for shims to give to another daemon */
     shims_give_fn *give;
     void *give_arg;
@@ -37,12 +37,12 @@ struct attached {
     struct exposure *narrowed; /* what the narrowing leaves; NULL: no narrowing */
     struct stdio_agent *agent;
     struct held_greeting greeting;
-    uint64_t wait;               /* what the greeting may wait for servers */
-    char *brought;               /* its last message about variables, for another daemon; or NULL */
+    uint64_t wait;               /* ms that the greeting may wait for servers */
+    char *brought;               /* the last message about variables, for another daemon; or NULL */
     char *asked;                 /* the names of variables that the shim was asked for: "A B" */
-    struct variables *variables; /* what it brought; NULL: nothing was asked, or it does not know */
+    struct variables *variables; /* what it brought; NULL: nothing yet, or nothing was asked */
     struct lease *session;       /* of an agent of the initialize era; or NULL */
-    struct lease *stateless;     /* for an agent of the other era; or NULL */
+    struct lease *stateless;     /* for an agent of the stateless era; or NULL */
 };
 
 static struct attached *entry(struct list *it)
@@ -106,7 +106,7 @@ static void hold_greeting(struct attached *a)
         greeting_hold(&a->greeting, ss->loop, ss->bridge, a->agent, a->wait);
 }
 
-/* The first line of a shim: no agent has spoken yet. */
+/* The shim's first line has brought variables; the agent has sent nothing yet. */
 static void bring_first(struct attached *a)
 {
     struct exposure *e = exposure_of(a);
@@ -131,7 +131,7 @@ static bool told(void *arg, const struct mcp_message *m)
     struct variables *brought = variables_read(m->rpc.params);
     if (!brought) {
         log_warn("rialto", "a host brought too many variables: none of them is used");
-        brought = variables_read(SPAN("{}")); /* ours are not for it */
+        brought = variables_read(SPAN("{}")); /* empty: it must not get ours */
     }
     a->variables = brought;
     mem_free(a->brought);
@@ -184,7 +184,7 @@ static void begin(struct attached *a, struct stream *stream)
     host.leave = leave;
     host.told = told;
     host.inherited = ss->inherited;
-    host.home = "shim"; /* only the host that was given a seal has it */
+    host.home = "shim"; /* for all shims: only the host that got a sealed state can send it back */
     a->agent = stdio_agent_new(ss->loop, stream, &host, ss->max_message, on_gone, a);
     bridge_wake(ss->bridge); /* a host asks for lists right away: lazy servers are started */
     hold_greeting(a);
@@ -263,7 +263,7 @@ void shims_handle(struct shims *ss, const struct caller *caller, struct http_exc
         buf_printf(&head, SHIMS_HEADER ": %s\r\n", a->asked);
     }
     struct stream *stream = http_upgrade(x, buf_view(&head), &early);
-    stream_pause(stream); /* it is read already, and the agent starts to read it */
+    stream_pause(stream); /* it is being read already, and the agent would start that again */
     begin(a, stream);
     stream_resume(stream);
     if (early.n)
@@ -339,7 +339,7 @@ bool shims_adopt(struct shims *ss, struct span text, int fd, struct span early,
         a->asked = mem_span(json_text(asked.value, &names));
     }
     begin(a, stream_from_fds(ss->loop, fd, fd, "unix"));
-    if (brought.type == JSON_OBJECT) { /* before the session, whose servers depend on it */
+    if (brought.type == JSON_OBJECT) { /* first: the session's servers depend on the variables */
         BUF_SCOPED line = {0};
         json_one_line(&line, brought.value);
         buf_char(&line, '\n');
@@ -353,7 +353,7 @@ bool shims_adopt(struct shims *ss, struct span text, int fd, struct span early,
 
 /* --- life --- */
 
-/* Are all these names among those? Both are parted by blanks. */
+/* Are all `names` among `those`? Both are lists of names with blanks between. */
 static bool has_all(struct span those, struct span names)
 {
     while (names.n) {

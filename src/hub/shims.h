@@ -3,13 +3,13 @@
  * control socket (docs/decisions/021-one-daemon.md).
  *
  * A shim asks for `GET /attach?view=&server=&wait=` with `Upgrade: rialto-shim`. All lines after
- * the answer, a 101, are MCP's, of either era, and belong to one session that ends with the
- * connection.
+ * the answer, a 101, are messages of MCP, of either era, and belong to one session that ends with
+ * the connection.
  *
- * The answer names the variables of the configuration (SHIMS_HEADER), and then the shim's first
- * line is a notification SHIMS_METHOD with those that it has, an object; another one replaces them
- * (docs/decisions/022-callers-variables.md).
- * Owned by the hub, which routes the requests.
+ * If the configuration has variables, the answer names them (SHIMS_HEADER), and the shim's first
+ * line is a notification SHIMS_METHOD whose params are an object with the variables that the shim
+ * has. A later notification replaces them (docs/decisions/022-callers-variables.md). Owned by the
+ * hub, which routes the requests.
  */
 #ifndef RIALTO_HUB_SHIMS_H
 #define RIALTO_HUB_SHIMS_H
@@ -32,18 +32,21 @@ struct shims *shims_new(struct loop *loop, struct bridge *bridge, const struct c
 void shims_handle(struct shims *ss, const struct caller *caller, struct http_exchange *x,
                   const struct http_request *req, const struct narrowing *narrowing);
 size_t shims_count(const struct shims *ss);
-/* Close those whose view has changed, for which `stays` returns false: they attach again. */
+/* Close the shims for which `stays` returns false, because their view has changed: they attach
+ * again. */
 void shims_review(struct shims *ss, bool (*stays)(void *arg, const struct narrowing *narrowing),
                   void *arg);
-/* Another daemon takes over: `give` gets each shim's socket when its last answer is sent, with a
- * JSON object and the lines that the other daemon is to read. */
+/* Another daemon takes over: `give` gets each shim's socket when the last answer to the shim is
+ * sent, with a JSON object about the shim and the bytes that the other daemon is to read first. */
 typedef void shims_give_fn(void *arg, struct span text, int fd, struct span early);
 void shims_leave(struct shims *ss, shims_give_fn *give, void *arg);
 void shims_show_parked(const struct shims *ss, modern_parked_fn *show, void *arg);
-/* Such a shim. Takes the socket over; false: what it sees is gone, and it is to attach again. */
+/* Take over a shim that another daemon has given (shims_leave), with its socket. False, and the
+ * socket is not taken: its server is gone, and the shim has to attach again. */
 MUST_CHECK bool shims_adopt(struct shims *ss, struct span text, int fd, struct span early,
                             const struct narrowing *narrowing);
-/* The daemon is to end: those with no open request may look for the next daemon now. */
+/* The daemon is to end: close the shims with no open request, which then look for the next
+ * daemon. */
 void shims_let_idle_go(struct shims *ss);
 /* `closed` is called from the loop when all are gone; the struct is freed then. */
 void shims_close(struct shims *ss, void (*closed)(void *arg), void *arg);

@@ -1,5 +1,5 @@
-/* A request to a server's host beside MCP: its headers, its token, the answer whole. Called by
- * bus_host.c for the worker's uploads and downloads. */
+/* An HTTP request to a server's host outside of MCP: its headers, its token, and its whole answer.
+ * Called by bus_host.c for the worker's uploads and downloads. */
 #include "hub/side_request.h"
 
 #include "base/mem.h"

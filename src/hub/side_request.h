@@ -1,8 +1,9 @@
 /*
- * side_request: an HTTP request to a server's host beside MCP, such as the upload of a file.
+ * side_request: an HTTP request to a server's host outside of MCP, such as the upload of a file.
  *
- * It goes to the host of the server's url only, with the headers, the token, the certificates and
- * the bounds of the server's entry, whose plan it holds until it is gone. Made by bus_host.c.
+ * The request goes only to the host of the server's url, with the headers, the token, the
+ * certificates and the bounds of the server's entry. It holds the plan of the server until it ends.
+ * Made by bus_host.c.
  */
 #ifndef RIALTO_HUB_SIDE_REQUEST_H
 #define RIALTO_HUB_SIDE_REQUEST_H
@@ -11,7 +12,7 @@
 #include "hub/signin.h"
 #include "rockbot/host.h"
 
-/* In `all` until it is gone. NULL when the server is not reached by HTTP. */
+/* The request is in the list `all` until it ends. NULL when the server is not reached by HTTP. */
 struct side_request *side_request_start(struct signin *signin, struct list *all,
                                         struct server_plan *plan, const struct bus_request *request,
                                         bus_answer_fn *done, void *owner);

@@ -14,10 +14,10 @@
 #include <time.h>
 
 enum {
-    YOUNG_S = 30,    /* a token that is refused at this age is of no use */
-    MARGIN_S = 60,   /* a token is renewed so long before it ends, */
+    YOUNG_S = 30,    /* a token that is refused before this age is invalid, not too old */
+    MARGIN_S = 60,   /* a token is renewed this long before it ends, */
     MARGIN_PART = 5, /* but not before the last fifth of its life */
-    LOGINS_MAX = 256 /* under way at once: callers may be many */
+    LOGINS_MAX = 256 /* under way at the same time: there may be many callers */
 };
 
 /* --- tokens --- */
@@ -38,7 +38,8 @@ void identity_set_token(struct identity *id, const char *token, int64_t since, i
     id->token = mem_str(token);
     if (!span_eq(span_str(before), span_str(token))) {
         id->number++;
-        /* Answers to the last token may still be under way: it is hidden for one turn more. */
+        /* Answers to requests with the last token may still come: it is hidden in the log until the
+         * next change. */
         log_drop_secret(span_str(id->previous));
         mem_free(id->previous);
         id->previous = before;
@@ -83,7 +84,7 @@ void identity_load(struct identity *id)
                        r && r->texts[SIGNIN_REFRESH]);
 }
 
-/* The server does not take the token: it is not shown again. */
+/* The server refuses the token: it is not used again, even if the file still has it. */
 static void bury_token(struct identity *id)
 {
     mem_free(id->dead);
@@ -164,8 +165,8 @@ static void put_command(struct buf *why, const struct identity *id)
     buf_printf(why, "rialto login %s", id->settings->alias);
 }
 
-/* 403: the token is fine, but does not cover this call. What it lacks is asked for by the next
- * login. */
+/* 403: the token is valid, but does not cover this call. The next login asks for the missing
+ * scope. */
 static enum http_signed lacks_scope(struct identity *id, const struct http_refusal *r,
                                     struct buf *why)
 {
@@ -189,7 +190,7 @@ static enum http_signed lacks_scope(struct identity *id, const struct http_refus
     return HTTP_SIGNED_NOT;
 }
 
-/* There is no token, and no other is to be had without a person, or for now. */
+/* There is no token, and we cannot get another: without a person, or for the moment. */
 static enum http_signed give_up(struct identity *id, struct buf *why)
 {
     id->failed = false; /* the next request tries again */
@@ -221,10 +222,10 @@ static enum http_signed signer_refused(struct http_signer *s, const struct http_
                                                                 : give_up(id, why);
     bool young = (int64_t)time(NULL) - id->since < YOUNG_S && !is_ending(id);
     if (!young && id->renewable) {
-        id->expires = 1; /* whatever it was said to be */
+        id->expires = 1; /* counts as expired, whatever its lifetime was */
         return identity_may_renew(id) ? HTTP_SIGNED_AGAIN : give_up(id, why);
     }
-    if (r->beside) { /* a place for files may want something else, while calls go on */
+    if (r->beside) { /* the address of a file may need another token, while calls go on */
         buf_str(why, "the server refuses its token for this address");
         return HTTP_SIGNED_NOT;
     }
@@ -273,7 +274,7 @@ static void on_login_done(void *owner, const struct err *err)
     id->last = why;
     id->logged_in = !err;
     if (!err)
-        identity_tell_changed(id); /* the server starts: calls that go on wait for it */
+        identity_tell_changed(id); /* first: it starts the server, which the calls then wait for */
     while ((w = LIST_FIRST(&id->logins, struct identity_wait, node))) {
         list_remove(&w->node);
         w->done(w, err ? &why : NULL);
@@ -283,7 +284,7 @@ static void on_login_done(void *owner, const struct err *err)
 
 static const struct login_events login_events = {on_login_address, on_login_done};
 
-/* A wait that joined a login whose address is known. */
+/* Tells the address to those who joined the login when the address was known already. */
 static void on_tell(struct timer *t)
 {
     struct identity *id = CONTAINER_OF(t, struct identity, tell);
@@ -308,7 +309,8 @@ static bool are_too_many(const struct signin *s)
     return n >= LOGINS_MAX;
 }
 
-/* What a login needs of this program; *redirect is where the browser is to come back to. */
+/* Can a login begin? *redirect is where the browser is to come back to; id->refusal says why
+ * not. */
 static bool may_begin(struct identity *id, const char **redirect)
 {
     struct signin *s = id->all;
@@ -364,7 +366,7 @@ void identity_login(struct identity *id, bool device, struct identity_wait *w)
         begin_login(id, device);
     } else if (login_address(id->login)) {
         if (login_begin(id->login))
-            begin_renew(login_begin(id->login)); /* perhaps for another browser */
+            begin_renew(login_begin(id->login)); /* a new address, if the last one was used */
         timer_set(timers, &id->tell, 0);
     }
 }
@@ -460,7 +462,8 @@ void identity_watch(struct identity *id, struct identity_watch *w)
     list_append(&id->watches, &w->node);
 }
 
-/* A person's sign-in is known by name; a token in exchange for the caller's own ends with that. */
+/* A sign-in by a person belongs to the user's name; a token in exchange for the caller's own
+ * belongs to that one principal. */
 static bool is_of(const struct identity *id, const struct signin_settings *settings,
                   const struct principal *caller)
 {
@@ -495,7 +498,7 @@ struct identity *identity_hold(struct signin *s, struct server_plan *plan, struc
         }
     }
     if (!s->client)
-        s->client = http_client_new(s->loop); /* a library that many need not load */
+        s->client = http_client_new(s->loop); /* only now: it loads a library that few need */
     struct identity *id = MEM_NEW(struct identity);
     id->all = s;
     id->holders = 1;
@@ -533,7 +536,7 @@ void identity_drop(struct identity *id)
         list_remove(it);
     server_plan_drop(id->plan);
     principal_release(id->caller);
-    if (!identity_wants_person(id)) { /* others are in the file, and hidden for as long */
+    if (!identity_wants_person(id)) { /* a person's tokens stay in the file, and hidden */
         log_drop_secret(span_str(id->token));
         log_drop_secret(span_str(id->previous));
     }

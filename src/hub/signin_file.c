@@ -20,9 +20,9 @@
 
 enum { FILE_MAX = 16 * 1024 * 1024 };
 
-static const char use[] = "rialto signin.json 1"; /* of the key */
+static const char use[] = "rialto signin.json 1"; /* what the key is for */
 
-/* Records are equal in these texts when they are for the same. */
+/* The first texts of a record say what it is for: they are its key. */
 enum { KEY_TEXTS = SIGNIN_ISSUER + 1 };
 
 static const struct {
@@ -87,7 +87,7 @@ static bool same_text(const char *a, const char *b)
     return span_eq(span_str(a), span_str(b));
 }
 
-/* A server has one record, whatever its issuer; a registration is at one issuer. */
+/* A server has one record, whatever its issuer; a registration has one for each issuer. */
 static bool is_for_same(const struct signin_record *a, const struct signin_record *b)
 {
     for (int i = 0; i < KEY_TEXTS; i++)
@@ -248,8 +248,8 @@ int signin_file_read(struct signin_file *f, struct err *err)
 
 /* --- locks --- */
 
-/* One file for all locks, by byte: 0 is for changes, each of the others for the tokens whose hash
- * it is. The locks go with the process that holds them. */
+/* All locks are bytes of one file: byte 0 is for changes, each other byte for the tokens whose hash
+ * is its offset. A lock ends with the process that holds it. */
 static bool set_lock(struct signin_file *f, short type, off_t at, bool waits)
 {
     struct flock range = {.l_type = type, .l_whence = SEEK_SET, .l_start = at, .l_len = 1};
@@ -285,7 +285,8 @@ void signin_file_unclaim(struct signin_file *f, const struct signin_record *r)
 
 /* --- changes --- */
 
-/* Read what is there, put `r` in the place of the record for the same, and write. */
+/* Reads the file, removes the record with the key of `r`, adds `r` if `keep` is set, and writes the
+ * file. */
 static int change(struct signin_file *f, const struct signin_record *r, bool keep, struct err *err)
 {
     BUF_SCOPED text = {0};
@@ -314,7 +315,7 @@ static int change(struct signin_file *f, const struct signin_record *r, bool kee
 static int change_locked(struct signin_file *f, const struct signin_record *r, bool keep,
                          struct err *err)
 {
-    struct signin_record *copy = copy_record(r); /* `r` may be one of those that are read again */
+    struct signin_record *copy = copy_record(r); /* `r` may be in the list that is read again */
 
     (void)set_lock(f, F_WRLCK, 0, true);
     int code = change(f, copy, keep, err);

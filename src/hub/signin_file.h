@@ -2,14 +2,14 @@
  * signin_file: signin.json in the state folder: the tokens of servers that somebody signed in to,
  * and the ids under which we are registered at authorization servers.
  *
- * Daemon and commands share the file. Each change is made under a lock, on what the file says then,
- * and is on the disk when the function returns: so a token that was replaced is never used again,
- * also when one of them crashes. With the secret `rialto-token-key` the content is encrypted. A
- * file that cannot be read is left as it is, and nothing is written over it.
+ * Daemon and commands share the file. Each change is made under a lock, to the current content of
+ * the file, and is on the disk when the function returns: so a token that was replaced is never
+ * used again, even if one of the processes crashes. With the secret `rialto-token-key` the content
+ * is encrypted. A file that cannot be read is left as it is, and is not overwritten.
  *
  * Two locks: one for a change, which lasts as long as a write to the disk; and one for each token,
- * held as long as the token is being renewed (signin_file_claim), so that no two processes show one
- * refresh token.
+ * held as long as the token is being renewed (signin_file_claim), so that no two processes use the
+ * same refresh token.
  *
  * Nouns: signin_file_, signin_record_.
  */
@@ -34,14 +34,14 @@ enum signin_text {
     /* who we are there */
     SIGNIN_CLIENT,
     SIGNIN_CLIENT_SECRET,
-    SIGNIN_METHOD, /* how we show that at the token endpoint */
+    SIGNIN_METHOD, /* how we authenticate at the token endpoint */
     /* of a server's record only */
     SIGNIN_RESOURCE,
     SIGNIN_TOKEN_ENDPOINT,
     SIGNIN_REVOCATION,
-    SIGNIN_REDIRECT, /* of the sign-in, or "device"; by it our registration is found */
+    SIGNIN_REDIRECT, /* of the sign-in, or "device"; used to find our registration */
     SIGNIN_NEAR,     /* "yes": the server had an address of this machine or of a private network */
-    SIGNIN_SCOPE,    /* that was granted */
+    SIGNIN_SCOPE,    /* the scope that was granted */
     SIGNIN_ASKED,    /* the scope that was asked for */
     SIGNIN_WANTED,   /* the scope that calls lacked since then */
     SIGNIN_ACCESS,
@@ -64,7 +64,7 @@ struct signin_file *signin_file_new(struct span secret);
 void signin_file_free(struct signin_file *f);
 const char *signin_file_path(const struct signin_file *f);
 
-/* Read the file again if it has changed. Records that were found before are gone then. */
+/* Read the file again if it has changed. Records that were found before are then invalid. */
 MUST_CHECK int signin_file_read(struct signin_file *f, struct err *err);
 /* NULL when there is none; `user` may be NULL. As the file was when it was last read. */
 const struct signin_record *signin_file_find(const struct signin_file *f, const char *server,
@@ -73,14 +73,14 @@ const struct signin_record *signin_file_find(const struct signin_file *f, const 
 const struct signin_record *signin_file_client(const struct signin_file *f, const char *issuer,
                                                const char *redirect_uri);
 
-/* Replace the record for the same (its first texts), or add it; the texts are copied. */
+/* Replace the record with the same key (its first texts), or add it; the texts are copied. */
 MUST_CHECK int signin_file_put(struct signin_file *f, const struct signin_record *r,
                                struct err *err);
 /* Remove the record, if there is one. */
 MUST_CHECK int signin_file_drop(struct signin_file *f, const struct signin_record *r,
                                 struct err *err);
 
-/* May this process renew the token of the record? False: another process is about it. */
+/* May this process renew the token of the record? False: another process is renewing it. */
 bool signin_file_claim(struct signin_file *f, const struct signin_record *r);
 void signin_file_unclaim(struct signin_file *f, const struct signin_record *r);
 

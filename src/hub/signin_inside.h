@@ -16,13 +16,13 @@ struct signin {
     struct loop *loop;
     const struct config *config;
     struct http_client *client;
-    struct signin_file *file; /* NULL until it is needed (signin_file_of) */
+    struct signin_file *file; /* NULL until it is needed (signin_store) */
     bool no_file;             /* there is no state folder */
     char *redirect;           /* NULL: each login listens by itself */
-    char *begin;              /* where browsers set out; NULL: at the authorization server */
+    char *begin;              /* where browsers start; NULL: at the authorization server */
     struct watch *watch;      /* on the file, once somebody has to sign in */
     struct list identities;
-    struct list callbacks; /* small servers that are open, or being closed */
+    struct list callbacks; /* of struct callback: those that are open, or being closed */
 };
 
 struct identity {
@@ -42,7 +42,7 @@ struct identity {
     bool renewable;         /* there is a refresh token, or no person is needed */
     bool loaded;            /* the file was looked at */
     bool failed;            /* the last try to get a token without a person failed */
-    char *dead;             /* a token that the server does not take; or NULL */
+    char *dead;             /* a token that the server refuses; or NULL */
     char why[256];          /* why there is no token; empty: nobody has signed in yet */
     struct list watches;
 
@@ -50,8 +50,8 @@ struct identity {
     struct list waits; /* struct http_signer_wait: requests that wait for a token */
     bool renewing, claimed;
     struct timer turn;     /* another process renews the token: look again */
-    unsigned turns;        /* how often we did */
-    struct timer tell_now; /* the end of a renewal, told from the loop */
+    unsigned turns;        /* how often we have looked */
+    struct timer tell_now; /* tells `waits` that the renewal is over, from the loop */
     uint64_t not_before;   /* loop time of the next try, after one that failed */
     struct backoff backoff;
     struct discovery *discovery;
@@ -86,11 +86,11 @@ void identity_set_token(struct identity *id, const char *token, int64_t since, i
 void identity_init_renewal(struct identity *id);
 void identity_end_renewal(struct identity *id);
 bool identity_is_renewing(const struct identity *id);
-/* Not too soon after a failure. */
+/* May we try again? Not too soon after a failure, unless the caller has shown a newer token. */
 bool identity_may_renew(const struct identity *id);
 /* Get another token, unless that is under way; `waits` are told at the end. */
 void identity_renew(struct identity *id);
-/* Keep the scope for the next login. False: it was asked for at the last one. */
+/* Remember to ask for the scope at the next login. False: the last login asked for it already. */
 bool identity_note_scope(struct identity *id, const char *scope);
 
 #endif

@@ -28,9 +28,9 @@ struct waiting_call {
     struct signin_tool *tool;
     struct call *call;
     bool is_tool; /* it calls sign_in itself */
-    bool unknown; /* it calls what may be a tool of the server */
+    bool unknown; /* it calls a name that may be a tool of the server */
     bool asked;   /* an elicitation is open */
-    bool done;    /* somebody has signed in, and the agent comes back for its answer */
+    bool done;    /* somebody has signed in; the agent has to call again for its answer */
     char elicitation[ID_UUID_SIZE];
     struct identity_wait wait;
 };
@@ -62,7 +62,8 @@ static void refuse(struct waiting_call *v, enum failure why, struct span text)
                                           .locked = why == FAIL_UNAVAILABLE});
 }
 
-/* Somebody has signed in: on to the server, or tell so. */
+/* Somebody has signed in: the call goes on to the server, or is answered here if it called sign_in
+ * or a tool that is not known yet. */
 static void go_on(struct waiting_call *v)
 {
     struct signin_tool *d = v->tool;
@@ -76,7 +77,7 @@ static void go_on(struct waiting_call *v)
     }
     buf_printf(&text, "Signed in to '%s'. Its tools are listed as soon as it is up%s",
                d->server->alias, unknown ? ": call again, if this is one of them" : ".");
-    if (unknown) { /* the tables decide which tools can be called, and they are not there yet */
+    if (unknown) { /* the server's list is not there yet, which says whether it is a tool */
         call_done(call, &(struct outcome){.kind = OUTCOME_FAILED,
                                           .why = FAIL_UNAVAILABLE,
                                           .text = buf_view(&text),
@@ -129,7 +130,7 @@ static void on_address(struct identity_wait *w, const char *url, const char *cod
     refuse(v, FAIL_UNAVAILABLE, buf_view(&text));
 }
 
-/* The agent is told that the address is of no use any more. */
+/* Tells the agent that the address is no longer needed. */
 static void close_question(struct waiting_call *v)
 {
     BUF_SCOPED params = {0};
@@ -198,7 +199,7 @@ static void on_answer(struct peer *self, struct call *call, struct span key,
         refuse(v, FAIL_REFUSED, buf_view(&text));
     } else if (v->done) {
         go_on(v);
-    } /* else the person is on the way: on_done */
+    } /* else the person has not signed in yet: on_done goes on */
 }
 
 static void on_cancel(struct peer *self, struct call *call, enum failure why)
@@ -273,7 +274,7 @@ struct signin_tool *signin_tool_new(struct router *r, struct provider *server, s
     list_init(&d->waiting);
     provider_init(&d->core, &verbs, &life, server->alias);
     d->core.built_in = true;
-    d->core.told_as = server->alias; /* in records its calls are the server's */
+    d->core.told_as = server->alias; /* in records, its calls count as calls of the server */
     d->core.policy.timeout = d->core.policy.ask_timeout = TEN_MINUTES;
     d->core.policy.start_timeout = 0;
     router_add_provider(r, &d->core);
@@ -286,7 +287,7 @@ struct signin_tool *signin_tool_new(struct router *r, struct provider *server, s
 void signin_tool_free(struct signin_tool *d)
 {
     list_remove(&d->watch.node);
-    provider_unwant(&d->core); /* ends its calls, which leave */
+    provider_unwant(&d->core); /* ends its calls, which removes them from `waiting` */
     router_remove_provider(d->router, &d->core);
     provider_fini(&d->core);
     mem_free(d);

@@ -85,7 +85,8 @@ static struct span text_of(struct span task, const char *name, struct buf *scrat
     return buf_view(scratch);
 }
 
-/* `state` and `result` are JSON in a string, and go out as they are: they must be valid. */
+/* `state` and `result` are JSON in a string and are sent to agents as they are, so they must be
+ * valid. */
 static bool is_object(struct span json)
 {
     enum json_type type;

@@ -1,6 +1,6 @@
 /*
  * task_file: the table of tasks in a file, so that a task is found again after the bridge has been
- * restarted: tasks.json in the state folder, for its owner's eyes alone.
+ * restarted: tasks.json in the state folder, readable for its owner alone.
  *
  * Only tasks that can outlive us are in it: those of servers that we did not start, and results
  * that we keep ourselves. The file is replaced a moment after each change, and at the end.

@@ -8,8 +8,9 @@
 #include "config/problems.h"
 
 /*
- * A file of `listen` that cannot be used is an error, since the address cannot be opened without; a
- * `ca` of a server is a warning, since one server does not stop the others.
+ * A file of `listen` that cannot be used is an error, since the address cannot be opened without
+ * it; a `ca` of a server that cannot be used is a warning, since one server does not stop the
+ * others.
  */
 void tls_files_check(const struct config *c, struct problems *problems);
 

@@ -24,7 +24,7 @@ bool token_file_exists(void)
     return exists;
 }
 
-/* May the file's folder not be entered? */
+/* Is this user not allowed to enter the file's folder? */
 static bool is_closed(const char *file)
 {
     char *copy = mem_str(file);
@@ -40,8 +40,8 @@ struct config *token_file_load(const char *path, struct problems *problems)
     BUF_SCOPED tokens = {0};
     int code = file ? file_read(&tokens, file, CONFIG_MAX_BYTES) : -ENOENT;
 
-    /* Without the tokens the door would be open to more people than it should be. In a folder that
-     * is not this user's to enter there are none. */
+    /* A file that cannot be read is an error: without its tokens, more callers would be let in than
+     * should be. But a folder that this user may not enter has no tokens of this user. */
     if (code && code != -ENOENT && !(code == -EACCES && is_closed(file)))
         problems_add(problems, PROBLEM_ERROR, (struct place){0}, file, "cannot read it: %s",
                      err_name(code));

@@ -2,18 +2,19 @@
  * token_file: tokens.yaml in the state folder, for tokens that were added where the configuration
  * could not be written ('rialto token').
  *
- * It reads like a configuration with nothing but `auth: {tokens: [...]}`. Its tokens count like
- * those of the configuration, whichever that is.
+ * The file has the form of a configuration with nothing but `auth: {tokens: [...]}`. Its tokens
+ * count like those of the configuration, whichever file that is.
  */
 #ifndef RIALTO_HUB_TOKEN_FILE_H
 #define RIALTO_HUB_TOKEN_FILE_H
 
 #include "config/load.h"
 
-/* Its path, which the caller frees, with its folder made; NULL when there is no home folder. */
+/* The path of the file, which the caller frees; its folder is made. NULL when there is no home
+ * folder. */
 char *token_file_path(void);
 bool token_file_exists(void);
-/* As config_load, with these tokens; `path` NULL: the configuration without a file. */
+/* Like config_load, with these tokens added; `path` NULL: the configuration without a file. */
 struct config *token_file_load(const char *path, struct problems *problems);
 
 #endif

@@ -1,5 +1,5 @@
-/* Writes the tools of all servers, and what they cost in each view. Called by admin/api.c and
- * cmd/tools.c. */
+/* Writes the tools of all servers, and what they cost in each view. Called by admin/tools.c,
+ * cmd/tools.c and cmd/candidates.c. */
 #include "hub/tool_list.h"
 
 #include "base/mem.h"

@@ -10,7 +10,7 @@
 /*
  * Append a JSON object: `tools`, each as agents see it with `server`, `own_name` and `tokens` added
  * (wire/tokens.h), their sum as `tokens`, and `views`: the same sums for each configured view. The
- * tools are those of all servers, however they are exposed; `expose` says how.
+ * tools are those of all servers, whatever the setting `expose` says.
  */
 void tool_list_put(struct buf *out, const struct bridge *b);
 

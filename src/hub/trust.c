@@ -29,7 +29,8 @@ struct trust {
 
 /* --- claims --- */
 
-/* The path of ours that the token is for: `public_url` + /mcp or below. Empty: not one of these. */
+/* The path of ours that the audience `text` names: `public_url` followed by /mcp, by a path below
+ * that, or by /sse. Empty: none of these. */
 static struct span own_resource(const char *public_url, struct span text)
 {
     struct span base = span_str(public_url);
@@ -41,7 +42,7 @@ static struct span own_resource(const char *public_url, struct span text)
     return one || span_is(path, "/sse") ? path : SPAN_EMPTY;
 }
 
-/* Is one of the audiences ours? `*path` is then the only path it is for, or empty: all. */
+/* Is one of the audiences ours? `*path` is then the only path that the token is for; empty: all. */
 static bool find_audience(const struct trust_terms *terms, const struct jwt_claims *claims,
                           struct span *path, struct buf *scratch)
 {
@@ -61,7 +62,7 @@ static bool find_audience(const struct trust_terms *terms, const struct jwt_clai
     if (!path->n)
         return false;
     if (span_is(*path, "/mcp"))
-        *path = SPAN_EMPTY; /* the address of everything */
+        *path = SPAN_EMPTY; /* /mcp is the address of everything */
     return true;
 }
 
@@ -94,7 +95,8 @@ static const char *wrong_time(const struct jwt_claims *c, int64_t now)
     return NULL;
 }
 
-/* A caller is known by what people see of the subject: two that look the same would be one. */
+/* Callers are told apart by the visible form of the subject. A subject with other characters is
+ * refused, since two callers could look the same. */
 static bool is_name(struct span subject)
 {
     BUF_SCOPED seen = {0};
@@ -154,7 +156,7 @@ static struct trusted *issuer_of(struct trust *t, const struct jwt *j)
     return NULL;
 }
 
-/* Steps 2 to 6 of the reference: algorithm, type, issuer, key, signature. */
+/* The checks of trust.h from the algorithm to the signature. */
 static enum trust_answer check_signature(struct trust *t, const struct jwt *j,
                                          struct trusted **issuer, uint64_t *mark, const char **why)
 {

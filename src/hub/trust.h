@@ -1,9 +1,10 @@
 /*
- * trust: the issuers whose JWT access tokens are taken (auth.jwt), and the checks of such a token.
+ * trust: the issuers whose JWT access tokens are accepted (auth.jwt), and the checks of such a
+ * token.
  *
- * A token is read by wire/jwt, its issuer picks the entry and so the set of keys (hub/keyset), and
- * every check has to be passed, in the order of the file: form, algorithm, type, issuer, key,
- * signature, times, audience, subject, scope. A token is never passed on to any server.
+ * A token is read by wire/jwt; its issuer selects the entry and so the set of keys (hub/keyset).
+ * Every check has to be passed, in this order: form, algorithm, issuer, type, key, signature,
+ * times, audience, subject, scope. A token is never passed on to any server.
  *
  * Nouns: trust_.
  */
@@ -19,27 +20,27 @@ struct trust;
 enum trust_answer {
     TRUST_PASSES,
     TRUST_REFUSES,  /* the token is wrong in some way */
-    TRUST_NO_SCOPE, /* it is right, but none of its scopes opens anything */
+    TRUST_NO_SCOPE, /* the token is valid, but none of its scopes opens anything */
     TRUST_WAIT,     /* for keys or for an answer: `news` will be called */
-    TRUST_DOWN,     /* there are no keys, or no answer, to be had */
-    TRUST_NOT_OURS, /* it is of another kind, or of another issuer */
+    TRUST_DOWN,     /* the keys or the answer cannot be fetched */
+    TRUST_NOT_OURS, /* the token is of another kind, or of another issuer */
 };
 
-/* `news`: what was waited for has come. `public_url` may be NULL. */
+/* `news` is called when what was waited for has come. c->public_url may be NULL. */
 struct trust *trust_new(struct loop *l, struct http_client *client, const struct config *c,
                         struct passes *passes, void (*news)(void *arg), void *arg);
-/* Ends the passes of its tokens. */
+/* Also ends the passes of the tokens that were judged here. */
 void trust_free(struct trust *t);
-/* Is the configuration, where this is concerned, the same as the one of trust_new? */
+/* Does the configuration have the same settings for this as the one of trust_new? */
 bool trust_is_same(const struct trust *t, const struct config *c);
 
 /* Judges a token; `pass` is set if it passes, `why` (constant) if it is refused. */
 enum trust_answer trust_judge(struct trust *t, struct span token, const struct pass **pass,
                               const char **why);
 
-/* --- what introspection decides alike --- */
+/* --- shared with introspection --- */
 
-/* What of the configuration decides by claims. */
+/* The settings by which claims are judged. */
 struct trust_terms {
     const char *audience;
     const char *public_url;

@@ -26,8 +26,8 @@
 
 enum {
     READY_MS = 15 * 1000, /* for the rehearsal, and again until the successor serves */
-    CALLS_MS = 25 * 1000, /* after that the last calls of the old daemon end */
-    GONE_MS = 28 * 1000,  /* and so does the old daemon, whatever is left */
+    CALLS_MS = 25 * 1000, /* after this, the last calls of the old daemon are ended */
+    GONE_MS = 28 * 1000,  /* after this, the old daemon ends, whatever is left */
     TICK_MS = 10,
 };
 
@@ -43,12 +43,12 @@ struct upgrade {
     struct http_exchange *x;     /* who asked; NULL when gone */
     struct rehearsal *rehearsal; /* NULL: none is under way */
     bool rehearsed, due;
-    struct timer threads; /* looks whether they have ended */
-    /* while this is the old daemon of two, or the new one */
-    struct baton *baton; /* NULL: there is no other */
-    int old;             /* the process of the old one, in the new one */
-    bool ready;          /* all that must come first is here; in the old one: the new one serves */
-    bool closing;        /* nothing is left but what closes */
+    struct timer threads; /* checks whether the threads have ended */
+    /* while there are two daemons, and this is the old or the new one */
+    struct baton *baton; /* NULL: there is no other daemon */
+    int old;             /* in the new one: the process of the old one; else 0 */
+    bool ready;          /* new one: what must come first is here; old one: the new one serves */
+    bool closing;        /* everything is handed over, the rest is being closed */
     struct promises promises;
     struct timer tick;
     uint64_t since;
@@ -91,8 +91,8 @@ static void on_threads(struct timer *t)
     go_if_ready(CONTAINER_OF(t, struct upgrade, threads));
 }
 
-/* No other process must be left of an upgrade before this one, and no thread that a fork would
- * leave behind. */
+/* Starts the upgrade unless the old process of the last upgrade is still there, or a thread runs: a
+ * fork would not copy the thread. */
 static void go_if_ready(struct upgrade *u)
 {
     if (!u->rehearsed || u->baton || u->due)
@@ -185,7 +185,7 @@ static struct span text_in(struct span object, const char *name, struct buf *scr
 
 /* --- the old daemon: what the new one must have before it serves --- */
 
-/* Numbers that must not be given twice, and the key of what agents keep for us. */
+/* Numbers that must not be given twice, and the key that seals what agents keep for us. */
 static void show_numbers(struct upgrade *u)
 {
     BUF_SCOPED members = {0}, key = {0};
@@ -202,7 +202,8 @@ static void show_inherited_call(void *arg, struct span text)
     baton_send(u->baton, text, SPAN_EMPTY, NULL, 0);
 }
 
-/* So that no call has to wait for a list, nor is refused for the lack of it. */
+/* The new daemon gets the catalog, so that no call has to wait for a list or is refused because the
+ * list is missing. */
 static void show_catalog(void *arg, struct mcp_provider *server)
 {
     const struct upgrade *u = arg;
@@ -268,7 +269,7 @@ static bool is_through(const struct upgrade *u)
            hub_is_quiet(u->hub) && baton_is_flushed(u->baton);
 }
 
-/* Nothing of this process is to be taken apart: its children and files are another's. */
+/* Ends without any cleanup: the children and files of this process belong to the new daemon now. */
 static _Noreturn void end(void)
 {
     log_info("upgrade", "the old process ends");
@@ -307,7 +308,7 @@ static void on_last_signal(void *arg, int signo)
     struct upgrade *u = arg;
 
     (void)signo;
-    u->since = 0; /* no patience any more */
+    u->since = 0; /* as if all time limits were over */
 }
 
 static void retire(struct upgrade *u)
@@ -448,7 +449,7 @@ static void on_shim(struct upgrade *u, struct baton_message *m)
     buf_span(&view, text_in(m->text, "view", &scratch));
     const struct narrowing *narrowing = narrowed ? hub_narrowing(u->hub, buf_cstr(&view)) : NULL;
     if (narrowed && !narrowing)
-        return; /* it attaches again, and is told */
+        return; /* the shim attaches again, and then gets the reason */
     if (shims_adopt(hub_shim_list(u->hub), m->text, m->fds[0], m->body, narrowing))
         m->fds[0] = -1;
 }
@@ -475,7 +476,7 @@ static void on_message(void *owner, struct baton_message *m)
             rows[i].handle(owner, m);
 }
 
-/* Waits for the old process to end: until its status is read, it is still there for the kernel. */
+/* Waits for the old process to end and reads its status; until then it stays as a zombie. */
 static void reap(struct timer *t)
 {
     struct upgrade *u = CONTAINER_OF(t, struct upgrade, tick);
@@ -520,7 +521,7 @@ bool upgrade_inherit(struct upgrade *u, int baton, int old)
     return true;
 }
 
-/* Servers that run are to go on, also those that calls start. */
+/* Servers that run go on running, even those that are started only by a call. */
 static void want(void *arg, struct mcp_provider *server)
 {
     (void)arg;
@@ -540,7 +541,8 @@ void upgrade_serve(struct upgrade *u)
 
 /* --- both --- */
 
-/* The old daemon waits for the new one, which serves in its place: nothing is given up before. */
+/* Hands over what the new daemon needs before it serves, and waits until it serves. Until then, the
+ * old daemon gives nothing up. */
 static bool hand_over_first(struct upgrade *u)
 {
     const struct hub *hub = u->hub;
@@ -560,8 +562,8 @@ static bool hand_over_first(struct upgrade *u)
     return true;
 }
 
-/* `heir` is the process that became the successor. It may have ended: then our parent is another
- * process, which has nothing to do with this. */
+/* The successor has failed. `heir` is the process that became the successor. It may have ended:
+ * then our parent is an unrelated process. */
 static void go_on(struct upgrade *u, int heir)
 {
     if (getppid() == heir)
@@ -576,7 +578,7 @@ static void go_on(struct upgrade *u, int heir)
 void upgrade_run(struct upgrade *u)
 {
     struct err err = {0};
-    int socket, heir = getpid(); /* the old program goes on in a process that is forked */
+    int socket, heir = getpid(); /* this process becomes the new program; below is its fork */
 
     if (successor_start(u->loop, u->service, u->wanted, u->words, &socket, &err)) {
         refuse(u, err.text);

@@ -4,10 +4,11 @@
  *
  * `rialto upgrade` asks for it. The program is rehearsed first: it reads the configuration and says
  * that it would start. Then the daemon forks (io/successor.h): its process becomes the new program,
- * and a copy hands over what it had. What is idle goes at once; a connection, a shim and a server
- * go when the calls that the copy has there have ended, and the copy ends with the last of them.
+ * and the forked copy of the old program hands over what the daemon had. What is idle goes at once;
+ * a connection, a shim or a server goes when the copy's calls there have ended, and the copy ends
+ * after the last of them.
  *
- * cmd/serve.c owns it, and calls upgrade_run between two runs of the loop.
+ * cmd/serve.c owns the struct, and calls upgrade_run between two runs of the loop.
  */
 #ifndef RIALTO_HUB_UPGRADE_H
 #define RIALTO_HUB_UPGRADE_H
@@ -20,9 +21,9 @@ struct upgrade;
 
 /* What belongs to the daemon and not to its hub. */
 struct upgrade_host {
-    /* Give up what one process alone may have; the lines of the audit go to upgrade_send_line. */
+    /* Give up what only one process may have; audit lines go to upgrade_send_line from now on. */
     void (*leave)(void *arg);
-    /* The successor failed: take that back. */
+    /* The successor failed: take back what `leave` gave up. */
     void (*come_back)(void *arg);
     /* A line of the audit from the old daemon. */
     void (*line)(void *arg, struct span body);
@@ -32,7 +33,7 @@ struct upgrade_host {
 /* `program` is what the daemon was started from; copied. `host` is borrowed. */
 struct upgrade *upgrade_new(struct hub *hub, struct loop *loop, struct service *service,
                             const char *program, const struct upgrade_host *host);
-/* After the hub: servers of the daemon before us that have not come are ended. */
+/* Call this after the hub is gone. Servers of the daemon before us that have not come are ended. */
 void upgrade_free(struct upgrade *u);
 /* POST {"program": PATH}: a route of the front. */
 void upgrade_handle(void *owner, const struct caller *caller, struct http_exchange *x,

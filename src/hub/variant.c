@@ -5,10 +5,10 @@
 #include "base/mem.h"
 
 struct variant {
-    struct list node; /* among the server's; in no list once retired */
+    struct list node; /* in the server's list; in no list once retired */
     struct instances *instances;
     struct server_plan *plan;
-    const struct config *config; /* whose entry the plan is of; only compared */
+    const struct config *config; /* the one that the plan was made from; only compared */
     struct instance *instance;   /* NULL: not asked for yet */
     unsigned holders;
 };

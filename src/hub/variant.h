@@ -1,9 +1,10 @@
 /*
- * variant: a server as callers have it whose variables differ from ours
+ * variant: a server as it is for callers whose variables differ from ours
  * (docs/decisions/022-callers-variables.md).
  *
- * Callers with the same values share a variant and its instance. It is counted by their leases:
- * with the last one it goes. The variants of a server are in a list of its bridge_server.
+ * Callers with the same values share a variant and its instance. The leases of these callers hold
+ * the variant, and it ends with the last lease. The variants of a server are in a list of its
+ * bridge_server.
  *
  * Nouns: variants_, variant_.
  */
@@ -18,11 +19,12 @@ struct variant;
  * if there is none. With one holder more; takes the plan over. */
 struct variant *variants_hold(struct list *all, struct instances *is, struct server_plan *plan,
                               const struct config *c);
-/* The entry is another, or gone: nobody gets these any more. Who has one lets go of it. */
+/* The entry has changed or is gone: nobody gets these variants any more, and the leases that hold
+ * one drop it. */
 void variants_retire(struct list *all);
-/* Does one of them run, or is it known what one offers? NULL: no. */
+/* The catalog of one of the variants; NULL: none of them has a catalog. */
 const struct catalog *variants_catalog(struct list *all);
-/* Is it known what each of them offers, as far as it can be started? */
+/* Do all variants that are in use and can be started have a catalog? */
 bool variants_are_known(struct list *all);
 
 /* Calls in flight have `patience` ms to finish if this was the last holder. */

@@ -15,7 +15,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-/* Selects all sessions, in place of a session's name; no session can have this name. */
+/* Selects all sessions instead of one; no session can have this name. */
 #define EVERY_PAGE "*"
 
 /* As many servers to join as the configuration allows. */
@@ -144,7 +144,8 @@ static struct endpoint *endpoint_to(struct web_pages *w, const struct caller *ca
     return endpoints_at(w->endpoints, caller, &host);
 }
 
-/* Not in a POST of HTTP+SSE: there, `sessionId` names the agent's own session. */
+/* The session that the request selects. In a POST of HTTP+SSE, `sessionId` does not count: there it
+ * names the agent's own session. */
 static struct span selection(const struct http_request *req, bool sse, struct buf *scratch)
 {
     struct span id = http_query(req->query, "session", scratch);

@@ -29,11 +29,11 @@ void web_pages_all(struct web_pages *w, const struct caller *caller, struct http
 /* The host for the one agent that does not come through the front. Creates the session if there is
  * none; the session does not end before web_pages_close. `session` NULL: all pages. */
 struct mcp_host web_pages_host(struct web_pages *w, const char *session);
-/* Tokens have come or gone: pages and BTCP agents that may not stay are cut. Where agents must show
- * a token, pages must show the pairing token. */
+/* Tokens have come or gone: pages and BTCP agents that may not stay are disconnected. Where agents
+ * must show a token, pages must show the pairing token. */
 void web_pages_review(struct web_pages *w, bool asks_tokens);
 void web_pages_count(const struct web_pages *w, struct browser_numbers *out);
-/* Close the endpoints before: some of them show pages. `closed` is called from the loop when
+/* Close the endpoints first: some of them show pages. `closed` is called from the loop when
  * everything is closed; the struct is freed after that. */
 void web_pages_close(struct web_pages *w, void (*closed)(void *arg), void *arg);
 

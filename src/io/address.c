@@ -1,5 +1,5 @@
 /* Parsing of "HOST:PORT" and "unix:PATH"; socket addresses compared and written as text. Called by
- * listen.c, reach.c, ws_connect.c and the stream_*.c files that deal with sockets. */
+ * listen.c, reach.c, service.c, ws_connect.c and the stream_*.c files that deal with sockets. */
 #include "io/address.h"
 
 #include "base/ascii.h"
@@ -42,7 +42,7 @@ int address_parse(struct address *a, const char *text, struct err *err)
     if (host.n >= 2 && host.p[0] == '[' && host.p[host.n - 1] == ']')
         host = span_cut(host, 1, host.n - 2);
     else if (colon && span_find(host, ':') != host.n)
-        colon = NULL; /* an IPv6 address without brackets: the port cannot be told from it */
+        colon = NULL; /* an IPv6 address without brackets: where the port begins is unclear */
     if (colon && host.n == 0)
         host = SPAN("127.0.0.1");
 

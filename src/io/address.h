@@ -24,7 +24,7 @@ MUST_CHECK int address_parse(struct address *a, const char *text, struct err *er
 /* The socket address of a numeric host; a negative code for a name, which must be looked up. */
 MUST_CHECK int address_numeric(const struct address *a, struct sockaddr_storage *sa);
 
-/* Is `sa` an address of the numeric `host` (IPv6 in brackets)? The port is ignored. */
+/* Is `sa` the address in `host`, which is numeric (IPv6 in brackets)? The port is ignored. */
 bool address_is(const struct sockaddr_storage *sa, struct span host);
 
 /* "127.0.0.1:80" or "[::1]:80". */

@@ -1,8 +1,9 @@
 /*
  * authorities: the file with the certificates of the authorities that this system trusts.
  *
- * Libraries of a distribution know their distribution's place. A static program runs on all of
- * them, so it looks where they have that file. For the files of io/ only.
+ * A library that a distribution has built knows where the distribution keeps this file. A static
+ * program runs on all distributions, so it looks in the places that they use. For the files of io/
+ * only.
  */
 #ifndef RIALTO_IO_AUTHORITIES_H
 #define RIALTO_IO_AUTHORITIES_H

@@ -1,5 +1,5 @@
-/* Messages with descriptors over a Unix socket: framing, the queue of those that wait to be sent.
- * Called by hub/upgrade.c in both processes. */
+/* Messages with descriptors over a Unix socket: framing, and the queue of messages that wait to be
+ * sent. Called by hub/upgrade.c in both processes, and by hub/promises.c. */
 #include "io/baton.h"
 
 #include "base/log.h"
@@ -16,7 +16,7 @@
 
 enum { FRAME_MAX = 1 << 30, CHUNK = 64 * 1024, WAITING_FDS = 256 };
 
-/* Before each message, in the byte order of the machine. */
+/* The header of each message, in the byte order of the machine. */
 struct baton_frame {
     uint32_t text_n, body_n, fds_n;
 };
@@ -39,7 +39,7 @@ struct baton {
     void *owner;
     struct list queue;
     struct buf in;
-    int fds[WAITING_FDS]; /* that have come and whose message is not complete */
+    int fds[WAITING_FDS]; /* received, but their message is not complete */
     size_t n_fds;
 };
 
@@ -56,7 +56,7 @@ static void parcel_free(struct baton_parcel *p)
     mem_free(p);
 }
 
-/* Writes what the socket takes of a parcel; the descriptors go with its first byte. */
+/* Writes as much of a parcel as the socket takes; the descriptors go with its first byte. */
 static ssize_t send_some(const struct baton *b, const struct baton_parcel *p)
 {
     union {
@@ -84,7 +84,7 @@ static void flush(struct baton *b)
         ssize_t n = send_some(b, p);
         if (n < 0 && (errno == EAGAIN || errno == EINTR))
             break;
-        p->at += n > 0 ? (size_t)n : p->bytes.n - p->at; /* nobody is there to read it any more */
+        p->at += n > 0 ? (size_t)n : p->bytes.n - p->at; /* an error: nobody will read the rest */
         if (p->at == p->bytes.n)
             parcel_free(p);
     }
@@ -139,7 +139,7 @@ static void take_fds(struct baton *b, struct msghdr *m)
     }
 }
 
-/* False at the end, and when the socket is broken. */
+/* False at EOF, and when the socket is broken. */
 static bool receive(struct baton *b)
 {
     union {
@@ -177,7 +177,7 @@ static void deliver(struct baton *b, const struct baton_frame *head)
             close(m.fds[i]);
 }
 
-/* Gives out the messages that are complete. False: this is no message of a Rialto. */
+/* Gives the complete messages to `got`. False: the bytes are not a valid message. */
 static bool deliver_all(struct baton *b)
 {
     struct baton_frame head;

@@ -1,6 +1,6 @@
 /* The cage of a child: what this kernel offers, the paths of the rules on this machine, the
- * Landlock ruleset, limits, and the system calls between vfork and exec. Called by spawn.c and
- * cmd/sandbox.c. */
+ * Landlock ruleset, limits, and the system calls between vfork and exec. Called by spawn.c,
+ * program.c, cmd/sandbox.c and cmd/learn.c. */
 #include "io/cage.h"
 
 #include "base/file.h"
@@ -68,7 +68,7 @@ enum {
 #define CONNECT_TCP BIT(1)
 #define ALL_TCP     (BIT(0) | BIT(1))
 #define ALL_SCOPES  (BIT(0) | BIT(1))
-/* No device files are made: for root they would open every disk. */
+/* Without making device files: through them a server run by root could open every disk. */
 #define WRITE_BITS                                                                                 \
     (BIT(BIT_WRITE_FILE) | BIT(BIT_REMOVE_DIR) | BIT(BIT_REMOVE_FILE) | BIT(BIT_MAKE_DIR) |        \
      BIT(BIT_MAKE_REG) | BIT(BIT_MAKE_SOCK) | BIT(BIT_MAKE_FIFO) | BIT(BIT_MAKE_SYM) |             \
@@ -140,14 +140,14 @@ static int make_ruleset(const struct cage_rules *rules, int abi, const struct ca
     for (size_t i = 0; i < list->n && !code; i++) {
         code = add_path(ruleset, abi, &list->items[i]);
         if (code == -ENOENT)
-            code = 0; /* gone since it was looked for: stays closed */
+            code = 0; /* removed since the list was made: stays closed */
     }
     if (code && ruleset >= 0)
         close(ruleset);
     return code ? code : ruleset;
 }
 
-/* --- what there is --- */
+/* --- what the kernel offers --- */
 
 static bool has_file(const char *folder, const char *name)
 {
@@ -157,13 +157,13 @@ static bool has_file(const char *folder, const char *name)
     return access(buf_cstr(&path), W_OK) == 0;
 }
 
-/* Tried in a process of its own: whether an ordinary user may is settled in many places. */
+/* Tried in a child process: many settings decide whether a user may create a user namespace. */
 static bool has_own_count(void)
 {
     int status = 1, pid;
 
     if (geteuid() == 0)
-        return false; /* the kernel does not hold root to RLIMIT_NPROC */
+        return false; /* RLIMIT_NPROC does not apply to root */
     pid = fork();
     if (pid == 0)
         _exit(unshare(CLONE_NEWUSER) < 0);
@@ -210,8 +210,8 @@ static bool add_real(struct cage_list *list, const char *path, unsigned may)
 }
 
 /*
- * Where the server may write, it may also have put a link: what lies there by its name, and
- * elsewhere by a link, is not what the configuration meant to open.
+ * Does `path` lie in a folder that the server may write, but lead out of that folder through a
+ * link? The server may have made the link, so the configuration did not mean to open its target.
  */
 static bool is_led_out(const struct cage_rules *rules, const char *cwd, const char *path)
 {
@@ -249,9 +249,9 @@ static int check_folder(const struct cage_rules *rules, const char *cwd, struct 
 }
 
 /*
- * Nothing may be run where it may be written, unless the rules allow that. The kernel adds up the
- * rules of all folders around a file, so a folder around, and one inside, lose the right as well.
- * Of the `files`, which are at the end, no right can be taken.
+ * Files in a writable folder may not be run, unless the rules allow it. The kernel adds up the
+ * rights of all folders above a file, so folders above and below a writable one lose CAGE_RUN as
+ * well. The `files` at the end of the list keep their rights: one in a writable folder is an error.
  */
 static int part(struct cage_list *list, size_t n_rules, const struct cage_rules *rules,
                 struct err *err)
@@ -410,9 +410,10 @@ static int write_file(const char *path, const char *text)
 }
 
 /*
- * In a user namespace of its own, with the same user in it, processes are counted from 1. The maps
- * of a process whose memory is hidden (loop_hide_memory) belong to root; that memory is ours until
- * exec, so it is shown for these few calls.
+ * RLIMIT_NPROC counts a user's processes in one user namespace: in a new namespace with the same
+ * user the count begins at 1. Until exec the child shares our memory. While that is hidden
+ * (loop_hide_memory), uid_map and gid_map belong to root, so the memory is made dumpable for these
+ * writes.
  */
 static int count_from_one(const struct cage *c)
 {
@@ -431,9 +432,9 @@ static int count_from_one(const struct cage *c)
 }
 
 /*
- * Root keeps the power over files and users that its programs are written for, within the rules;
- * not the rest, which opens other ways (CAP_PERFMON: the environment of any process). Nothing
- * happens for other users.
+ * A server run by root keeps the capabilities over files and users that root's programs expect,
+ * within the rules. The others are dropped, because they lead around the rules (CAP_PERFMON shows
+ * the environment of any process). For other users nothing changes.
  */
 static void drop_capabilities(void)
 {
@@ -458,7 +459,7 @@ const char *cage_enter(const struct cage *c)
         if (setrlimit(c->limits[i].resource, &want) < 0)
             return "limits";
     }
-    /* kin_brand has set it; without, the kernel refuses the next two. */
+    /* kin_brand has set this already; without it the kernel refuses Landlock and seccomp. */
     prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0);
     if (c->ruleset >= 0 && syscall(SYS_RESTRICT_SELF, c->ruleset, 0) < 0)
         return "Landlock";

@@ -4,7 +4,7 @@
  * `struct cage_rules` is plain data that hub/sandbox.c makes from `servers.*.sandbox`: which files
  * may be read, run and written, which sockets may be opened, and limits. spawn.c turns the rules
  * into a `struct cage`: a Landlock ruleset, a seccomp filter and limits, all prepared before vfork,
- * so that the child only makes system calls (docs/decisions/016-sandbox.md). cage_words.c says for
+ * so that the child only makes system calls (docs/decisions/016-sandbox.md). cage_words.c tells
  * people what this kernel cannot enforce, and which rule would allow what was refused.
  *
  * Files: cage, cage_filter, cage_words.
@@ -26,7 +26,7 @@ enum cage_may {
 struct cage_path {
     const char *path;
     unsigned may;  /* cage_may bits */
-    bool optional; /* not on every machine: nothing is said when it is not there */
+    bool optional; /* not on every machine: no warning when it is missing */
 };
 
 enum cage_network {
@@ -42,9 +42,9 @@ struct cage_rules {
     const struct cage_path *paths;
     size_t n_paths;
     const char *own;  /* folder of the server's own, made before the start, with `tmp` in it */
-    const char *home; /* of the user: may be neither the working folder nor below it; or NULL */
+    const char *home; /* the user's: must not be the working folder or inside of it; or NULL */
     bool runs_what_it_writes;
-    bool warns; /* start also where this kernel lacks something */
+    bool warns; /* start, with a warning, even if this kernel lacks something */
     enum cage_network network;
     const uint16_t *ports;
     size_t n_ports;
@@ -68,7 +68,7 @@ struct cage_kernel cage_kernel(const struct cage_rules *rules, const char *group
 
 /* --- for people; pure --- */
 
-/* What of the rules this kernel cannot enforce, parted by "; "; nothing when it can enforce all. */
+/* The rules that this kernel cannot enforce, separated by "; "; nothing if it can enforce all. */
 void cage_put_lacks(struct buf *out, const struct cage_rules *rules,
                     const struct cage_kernel *kernel);
 /* May `path`, or what lies in it, be accessed in all these ways? */
@@ -76,8 +76,8 @@ bool cage_allows(const struct cage_rules *rules, struct span path, unsigned may)
 /* Is this line of a program's output about something refused? */
 bool cage_is_refusal(struct span line);
 /*
- * What the rules refuse, found in such a line, and what to write to allow it: "read: [/path]".
- * Both empty if the line does not tell.
+ * The first thing named in such a line that the rules refuse, and the setting that would allow it:
+ * "read: [/path]". Both stay empty if the line names nothing.
  */
 void cage_blame(const struct cage_rules *rules, struct span line, struct buf *refused,
                 struct buf *remedy);
@@ -93,10 +93,10 @@ struct cage_list {
 };
 
 /*
- * The rules' paths, the working folder (`cwd`, or the server's own), and the `files` that the
- * program needs to be started. What may be written loses CAGE_RUN, and so does a folder around it,
- * unless the rules say otherwise; negative when the working folder or the program's place cannot be
- * allowed.
+ * The paths of the rules, the working folder (`cwd`, or the server's own), and the `files` that are
+ * needed to start the program. Writable folders, and the folders above and below them, lose
+ * CAGE_RUN, unless the rules say otherwise. Negative when the working folder or the program's place
+ * cannot be allowed.
  */
 MUST_CHECK int cage_list_make(struct cage_list *list, const struct cage_rules *rules,
                               const char *cwd, const struct cage_list *files, struct err *err);

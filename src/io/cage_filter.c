@@ -22,7 +22,7 @@
 #error "the filter is written for x86-64 and arm64"
 #endif
 
-/* Calls that newer kernels have and these headers may not know. */
+/* Constants that the installed headers may lack. */
 enum { SYS_OPEN_TREE_ATTR = 467, X32_BIT = 0x40000000, TIOCLINUX_ = 0x541c };
 #define NEW_NAMESPACES                                                                             \
     (CLONE_NEWUSER | CLONE_NEWNS | CLONE_NEWPID | CLONE_NEWNET | CLONE_NEWIPC | CLONE_NEWUTS |     \
@@ -30,9 +30,9 @@ enum { SYS_OPEN_TREE_ATTR = 467, X32_BIT = 0x40000000, TIOCLINUX_ = 0x541c };
 
 enum test {
     ALWAYS,
-    EQUAL,  /* the argument, in the bits of the mask, is the value */
-    UNLESS, /* is not the value */
-    ANY,    /* has any bit of the mask */
+    EQUAL,  /* (argument & mask) == value */
+    UNLESS, /* (argument & mask) != value */
+    ANY,    /* (argument & mask) != 0 */
 };
 
 /* Refuse `call` with `error` if its argument passes the test. Rows of a call follow each other; the
@@ -103,18 +103,19 @@ static const struct refusal always[] = {
     {SYS_ioperm, EPERM},
     {SYS_modify_ldt, EPERM},
 #endif
-    /* The flags of clone3 are behind a pointer; told that there is none, programs use clone. */
+    /* The flags of clone3 are behind a pointer, which a filter cannot follow. After ENOSYS programs
+     * use clone instead. */
     {SYS_clone3, ENOSYS},
     {SYS_clone, EPERM, ANY, 0, NEW_NAMESPACES},
-    /* Typing into a terminal that others read. */
+    /* Putting input into a terminal that others read. */
     {SYS_ioctl, EPERM, EQUAL, 1, UINT32_MAX, TIOCSTI},
     {SYS_ioctl, EPERM, EQUAL, 1, UINT32_MAX, TIOCLINUX_},
 };
 
-/* AF_INET is 2 and AF_INET6 is 10: without bit 8 both are 2. */
+/* AF_INET is 2 and AF_INET6 is 10: without the bit of value 8 both are 2. */
 enum { INET_MASK = (int)~8u, KIND_MASK = 0xf };
 
-/* Without Unix sockets. A datagram socket of a pair could still be sent to any socket file. */
+/* No Unix sockets, and no datagram pairs, which could still send to any socket file. */
 #define NO_UNIX                                                                                    \
     {SYS_socketpair, EACCES, EQUAL, 1, KIND_MASK, SOCK_DGRAM},                                     \
     {                                                                                              \
@@ -124,9 +125,10 @@ enum { INET_MASK = (int)~8u, KIND_MASK = 0xf };
 static const struct refusal no_unix[] = {NO_UNIX};
 
 /*
- * Besides Landlock, which knows the ports of connect and bind alone. Not: a first packet with data
- * (fast open), a listening socket that was never bound, and protocols that are not TCP but streams
- * all the same (MPTCP, SCTP, SMC); 0 and 6 are TCP, and the kernel has no stream for 2 and 4.
+ * In addition to Landlock, which checks only the ports of connect and bind. Refused here: a first
+ * packet with data (fast open), listening on a socket that was never bound, and stream protocols
+ * other than TCP (MPTCP, SCTP, SMC). The mask lets 0, 2, 4 and 6 pass: 0 and 6 are TCP, and the
+ * kernel has no stream protocol for 2 and 4.
  */
 static const struct refusal ports[] = {
     NO_UNIX,
@@ -167,7 +169,7 @@ static void put_return(struct program *p, uint32_t verdict)
     put(p, BPF_RET | BPF_K, verdict, 0, 0);
 }
 
-/* Falls through, with the number of the call lost, if the test does not pass. */
+/* If the test does not pass, the code falls through; the call's number is then overwritten. */
 static void put_refusal(struct program *p, const struct refusal *r)
 {
     /* The lower half of the argument: all of these are ints or flags of 32 bits. */

@@ -1,5 +1,6 @@
 /* A cage in words: what this kernel lacks for it, and what it refused according to the output of a
- * program. Pure. Called by cage.c, cmd/sandbox.c and mcp/server/stdio_upstream.c. */
+ * program. Pure. Called by cage.c, hub/sandbox.c, cmd/sandbox.c, cmd/learn.c and
+ * mcp/server/stdio_upstream.c. */
 #include "io/cage.h"
 
 #include "base/ascii.h"
@@ -65,8 +66,8 @@ bool cage_is_refusal(struct span line)
     return false;
 }
 
-/* The next path in the line, which begins with a slash after a blank or a quote; empty at the end.
- * `line` is moved behind it. */
+/* The next path in the line: it begins with a slash after a blank, a quote or a bracket. Empty at
+ * the end. `line` is moved behind the path. */
 static struct span next_path(struct span *line)
 {
     char before = ' ';
@@ -110,7 +111,8 @@ static unsigned port_in(struct span line)
     return port <= UINT16_MAX ? port : 0;
 }
 
-/* A map begins closed, so what the level of this name left open is named as well. */
+/* The remedy for a level ("light", "strict") is a map. A map begins closed, so it must also name
+ * the network if the level left that open. */
 static void put_remedy(struct buf *out, const struct cage_rules *rules, const char *key,
                        const char *value)
 {

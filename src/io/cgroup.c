@@ -21,7 +21,7 @@
 
 enum { FILE_MOST = 1024 * 1024 };
 
-/* Where we go when our group is to give our children limits, see step_aside(). */
+/* The group that we move to when the groups of our children get limits: see step_aside(). */
 static const char aside[] = "/rialto-main";
 
 /* --- our own group --- */
@@ -45,7 +45,7 @@ static bool put_mount_point(struct buf *out)
     return to > from;
 }
 
-/* The line of cgroup v2 is "0::/path". Having stepped aside, our group is still the one above. */
+/* The line of cgroup v2 is "0::/path". After step_aside, our group is the one above. */
 static bool put_own_path(struct buf *out)
 {
     BUF_SCOPED groups = {0};
@@ -165,7 +165,7 @@ static void remove_leftovers(const char *own)
         buf_printf(&folder, "%s/%s", own, e->d_name);
         if (is_dead)
             cgroup_kill(buf_cstr(&folder));
-        if (is_dead || pid == getpid()) /* empty now, busy when its child ended */
+        if (is_dead || pid == getpid()) /* ours: busy when its child ended, maybe empty now */
             cgroup_remove(buf_cstr(&folder));
     }
     if (all)
@@ -202,7 +202,7 @@ void cgroup_kill(const char *folder)
     cgroup_bound(folder, "cgroup.kill", 1);
 }
 
-/* A Rialto that was a child may have left groups of its own below. */
+/* A child that is itself a Rialto may have left groups of its own below. */
 bool cgroup_remove(const char *folder)
 {
     if (rmdir(folder) == 0 || errno != EBUSY)

@@ -1,5 +1,6 @@
 /* A running child process: stderr lines, stopping, reaping, and killing the processes it left
- * behind. Called by mcp/server/stdio_upstream.c for servers and acp/component.c for components. */
+ * behind. Called by mcp/server/stdio_upstream.c for servers, acp/component.c for components,
+ * hub/rehearsal.c for a new version of this program, and heirloom.c. */
 #include "io/child.h"
 
 #include "base/libc.h"
@@ -40,7 +41,7 @@ struct child {
     struct timer timer; /* of child_stop; then the limit for processes that the child left behind */
     uint64_t grace_ms;
     bool stopping, terminated, reaped;
-    bool left;        /* to another daemon */
+    bool left;        /* handed over to another daemon */
     bool has_orphans; /* reaped, and as far as we know the child left processes behind */
     bool watching;    /* the process is not reaped, or the poll handle not closed */
     int status;
@@ -94,7 +95,7 @@ static void on_orphans_gone(struct child *c)
     maybe_exited(c);
 }
 
-/* Called at SIGCHLD: only the end of a process can make an orphan to kill, or be the end of one. */
+/* Called at SIGCHLD: orphans appear and disappear only when a process ends. */
 static void sweep(void *arg, int signo)
 {
     struct loop *l = arg;
@@ -153,8 +154,8 @@ static void describe(struct child *c, const siginfo_t *info)
 }
 
 /*
- * Has the process ended? Check first, then kill the group, and only then reap: before that the
- * kernel cannot reuse the process id.
+ * Has the process ended? Check first, then kill the group, and only then reap: until the process is
+ * reaped, the kernel cannot reuse its id.
  */
 static bool reap(struct child *c)
 {
@@ -175,7 +176,7 @@ static bool reap(struct child *c)
     c->reaped = true;
     log_debug(c->name, "process %d %s", c->kin.pid, c->how);
     if (c->io) {
-        /* A process that has ended left little in the pipe: even a slow reader can take that. */
+        /* Read on even if the owner paused: a process that has ended left little in the pipe. */
         stream_resume(c->io);
         stream_drain(c->io, c->how, DRAIN_MS);
     }
@@ -300,7 +301,7 @@ struct child *child_adopt(struct loop *l, const struct spawned *was, const char 
     return c;
 }
 
-/* --- another daemon --- */
+/* --- handing over to another daemon --- */
 
 void child_put_promise(const struct child *c, struct buf *out)
 {

@@ -27,13 +27,12 @@ struct child_spec {
     const char *const *argv;       /* argv[0] is looked up in the child's PATH */
     const char *const *env;        /* "K=V" added to (and winning over) the inherited safe set */
     bool inherit_env;              /* pass our whole environment instead of the safe set */
-    const char *cwd;               /* NULL = ours, or with a cage the cage's own */
+    const char *cwd;               /* NULL = ours, or with a cage the cage's `own` folder */
     const struct cage_rules *cage; /* NULL = none */
 };
 
 struct child_events {
-    /* `status` as waitid gives it: exit code, or 128 + signal. `how`: "exited with 1", "killed by
-     * SIGKILL". */
+    /* `status`: the exit code, or 128 + the signal. `how`: "exited with 1", "killed by SIGKILL". */
     void (*exited)(void *owner, int status, const char *how);
     /* One line of stderr, after it was logged. May be NULL. */
     void (*stderr_line)(void *owner, struct span line);
@@ -41,7 +40,7 @@ struct child_events {
     void (*stderr_bytes)(void *owner, struct span bytes);
 };
 
-/* Stands in the error of child_spawn when the kernel did not let a caged program start. */
+/* Part of the error text of child_spawn when the kernel did not let a caged program start. */
 #define SPAWN_REFUSED "in its sandbox"
 
 /* NULL with `err` filled when the program cannot be started (not found, not executable ...). */
@@ -49,20 +48,21 @@ struct child *child_spawn(struct loop *l, const struct child_spec *spec,
                           const struct child_events *on, void *owner, struct err *err);
 /*
  * Which file child_spawn would run for `program`, which is argv[0] or the interpreter that a script
- * names: searched in the child's PATH, relative to the child's folder. 0; -EACCES with a `file`
- * that exists but may not be executed; -ENOENT without a file.
+ * names: searched in the child's PATH, relative to the child's folder. Returns 0; -EACCES, with a
+ * `file` that exists but may not be executed; -ENOENT, without a `file`.
  */
 MUST_CHECK int spawn_find(const struct child_spec *spec, const char *program, struct buf *file);
 /* The PATH of the child. The caller frees it. */
 char *spawn_path(const struct child_spec *spec);
 int child_pid(const struct child *c);
-/* The same for a process that runs already; takes all of `was` over. For heirloom.c. */
+/* Like child_spawn, for a process that runs already; takes all of `was` over. For heirloom.c. */
 struct spawned;
 struct child *child_adopt(struct loop *l, const struct spawned *was, const char *name,
                           const struct child_events *on, void *owner);
-/* What another daemon must know of the process before its pipes come: members of an object. */
+/* What another daemon must know of the process before it gets the pipes: members of an object. */
 void child_put_promise(const struct child *c, struct buf *out);
-/* The descriptors of its stdin, stdout and stderr. False: one of them is closed. */
+/* Our ends of the child's stdin, stdout and stderr. False: one is closed, or the child is
+ * ending. */
 MUST_CHECK bool child_show_pipes(const struct child *c, int fds[3]);
 /* The process is another daemon's from now on: it is not watched any more, our ends of its pipes
  * are closed, and neither its stream's `closed` nor `exited` is called. */
@@ -70,7 +70,7 @@ void child_leave(struct child *c);
 /* The child's stdin/stdout. The caller calls stream_start at once; the stream's `closed` comes
  * before `exited`. */
 struct stream *child_stream(struct child *c);
-/* Close stdin now, SIGTERM to the group after `grace` ms, SIGKILL after as much again. */
+/* Close stdin now, SIGTERM to the group after `grace_ms`, SIGKILL after another `grace_ms`. */
 void child_stop(struct child *c, uint64_t grace_ms);
 /* Has child_stop sent a signal? May still be called inside `exited`. */
 bool child_signalled(const struct child *c);

@@ -1,5 +1,5 @@
-/* Fetching one small HTTP answer whole. Called by hub/ for key sets, for introspection and for the
- * metadata of OAuth clients. */
+/* Fetching one small HTTP answer whole. Called by hub/ for OAuth: key sets, introspection,
+ * discovery, registration, tokens and the metadata of clients. */
 #include "io/document.h"
 
 #include "base/ascii.h"

@@ -1,9 +1,9 @@
 /*
  * document: one small HTTP answer, fetched whole within bounds of size and time.
  *
- * For what OAuth fetches: key sets, metadata of clients, answers of introspection. Redirects are
- * not followed. The callback comes once, from the loop, unless the fetch is cancelled first; the
- * document is gone when it returns.
+ * For the requests of OAuth, such as key sets, metadata and introspection. Redirects are not
+ * followed. The callback comes once, from the loop, unless the fetch is cancelled first; the
+ * document is freed when the callback returns.
  */
 #ifndef RIALTO_IO_DOCUMENT_H
 #define RIALTO_IO_DOCUMENT_H
@@ -33,7 +33,7 @@ struct fetched_document *document_fetch(struct loop *l, struct http_client *c,
 void document_cancel(struct fetched_document *d);
 
 /* How long the answer may be kept, in ms: max-age of Cache-Control within these bounds, or `least`
- * when it says nothing. */
+ * without a max-age. */
 uint64_t document_freshness(const struct document_answer *a, uint64_t least, uint64_t most);
 
 #endif

@@ -45,8 +45,8 @@ static _Noreturn void keep_watch(int pipe_end)
 
     setsid();
     prctl(PR_SET_NAME, KIN_GUARD_NAME);
-    /* A service manager that stops us signals every process of ours: the guard has to be the
-     * last. */
+    /* A service manager that stops us signals all our processes: the guard must outlive the
+     * others. */
     for (int sig = 1; sig < NSIG; sig++)
         signal(sig, sig == SIGTERM || sig == SIGINT || sig == SIGHUP ? SIG_IGN : SIG_DFL);
     dup2(pipe_end, 0);

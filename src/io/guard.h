@@ -3,9 +3,9 @@
  *
  * The kernel then kills our children (spawn.c), but not what the children have started: the program
  * behind a shell or behind npx would live on. We tell the guard the marks of our children (kin.h)
- * through a pipe; when the pipe ends without a farewell, the guard kills every process that has one
- * of the marks. The guard has a session of its own, so that a signal to our group does not reach
- * it, and none of our descriptors.
+ * through a pipe; when the pipe closes and guard_dismiss was not called, the guard kills every
+ * process that has one of the marks. The guard has a session of its own, so that a signal to our
+ * group does not reach it, and none of our descriptors.
  */
 #ifndef RIALTO_IO_GUARD_H
 #define RIALTO_IO_GUARD_H

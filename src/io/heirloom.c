@@ -1,5 +1,6 @@
-/* The processes that the daemon before us has promised, and those who wait for them. Called by
- * hub/upgrade.c, which hears of them, and by mcp/server/stdio_upstream.c, which wants them. */
+/* The processes that the daemon before us has promised to hand over, and the owners that wait for
+ * them. Called by hub/upgrade.c, which receives them, and by mcp/server/stdio_upstream.c, which
+ * claims them. */
 #include "io/heirloom.h"
 
 #include "base/libc.h"
@@ -42,7 +43,7 @@ void heirloom_expect(struct loop *l, struct span promise)
     uint64_t pid = json_count(promise, "pid");
     char *key = text_in(promise, "key");
 
-    if (!key || !pid || pid > INT_MAX) { /* of another version: it ends with its pipes */
+    if (!key || !pid || pid > INT_MAX) { /* another format: its process ends with its pipes */
         mem_free(key);
         return;
     }
@@ -109,7 +110,7 @@ void heirloom_arrive(struct loop *l, struct span key, int fds[3], struct span no
         hand_on(h, true);
 }
 
-/* Whatever is left of it: the process group, and its status. */
+/* Ends what is left of the process: kills its group and reaps it. */
 static void finish(const struct heirloom *h)
 {
     kill(-h->kin.pid, SIGKILL);

@@ -1,6 +1,6 @@
 /* One HTTP request by libcurl: options, redirects, head and chunks, cancelling. Called by
- * mcp/server/http_*.c, browser/join.c and cmd/daemon.c, and by http_engine.c at the end of a
- * transfer. */
+ * mcp/server/http_*.c, browser/join.c, cmd/daemon.c and document.c, and by http_engine.c at the end
+ * of a transfer. */
 #include "io/http_engine.h"
 
 #include "base/mem.h"
@@ -123,8 +123,8 @@ static bool was_sent(const struct http_fetch *f)
 
 /*
  * Called before each attempt. libcurl repeats a request when a reused connection ends without an
- * answer. But the server may have acted on the request: only one of which no byte was sent may be
- * repeated.
+ * answer. But the server may have acted on the request: one with a body is repeated only if no byte
+ * of it was sent.
  */
 static int on_attempt(void *arg, char *to_ip, char *from_ip, int to_port, int from_port)
 {
@@ -259,7 +259,7 @@ static void add_header(struct http_fetch *f, const char *line)
     struct buf empty = {0};
 
     if (!value.n) {
-        /* libcurl takes "Name:" for "do not send this header"; "Name;" sends it without a value. */
+        /* To libcurl "Name:" means "do not send this header"; "Name;" sends it without a value. */
         buf_bytes(&empty, line, colon);
         buf_char(&empty, ';');
         line = buf_cstr(&empty);
@@ -306,8 +306,8 @@ static void set_options(struct http_fetch *f, const struct http_fetch_spec *spec
         curl_easy_setopt(f->easy, CURLOPT_CAPATH, NULL);
         f->own_trust = true;
     }
-    /* A server on this machine is not reached through a proxy elsewhere, and where a proxy connects
-     * to cannot be checked against `reach`. */
+    /* No proxy for a server on this machine, which a proxy elsewhere cannot reach; and none with
+     * `reach`, because we cannot check where a proxy connects to. */
     bool direct = f->reach || http_url_is_local(f->url);
     curl_easy_setopt(f->easy, CURLOPT_PROXY, direct ? "" : NULL);
 }

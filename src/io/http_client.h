@@ -11,9 +11,10 @@
  * carry credentials, which no other host may get. A redirect to another host is handed out like any
  * other answer.
  *
- * A request that may have reached a server is never sent a second time. Callbacks come from the
- * loop, never from inside a function below; inside them everything here may be called. A fetch is
- * gone once `done` returns, or with http_fetch_cancel, after which no callback comes any more.
+ * A request with a body that may have reached a server is never sent a second time. Callbacks come
+ * from the loop, never from inside a function below; inside them everything here may be called. A
+ * fetch is gone once `done` returns, or with http_fetch_cancel, after which no callback comes any
+ * more.
  *
  * Nouns: http_client_, http_fetch_, http_head_.
  */
@@ -32,7 +33,7 @@ struct http_fetch;
 struct http_head {
     int status;
     struct span lines; /* "Name: value\r\n" each */
-    const char *ip;    /* the address that answered, be it a proxy's; "" when not known */
+    const char *ip;    /* the IP address that answered, maybe that of a proxy; "" when not known */
 };
 /* Value of a header (the first of that name, case ignored); p == NULL when absent. */
 struct span http_head_value(const struct http_head *head, const char *name);
@@ -55,8 +56,7 @@ struct http_fetch_spec {
     const char *url;            /* copied, like the headers */
     const char *const *headers; /* "Name: value", NULL ends the list; may be NULL */
     struct buf *body;          /* taken over, which leaves the caller's buf empty; NULL = no body */
-    const char *ca;            /* file with the authorities to trust (https), in place of the
-                                  system's; NULL = those */
+    const char *ca;            /* file of authorities to trust (https); NULL = the system's */
     const char *unix_path;     /* reach the host by this Unix socket; NULL = by the network */
     const struct reach *reach; /* where the request may go, redirects included, no proxy; borrowed;
                                   NULL = anywhere */
@@ -74,8 +74,9 @@ void http_fetch_cancel(struct http_fetch *f);
 struct buf http_fetch_take_body(struct http_fetch *f);
 
 /*
- * The URL that `reference` (absolute or relative) means at `base`, if that has the same host and
- * port and does not go from https to http; NULL otherwise. The caller owns the text.
+ * The URL that `reference` (absolute or relative) means at `base`, if that has the same host,
+ * scheme and port, or goes from http to https on the same host; NULL otherwise. The caller owns the
+ * text.
  */
 char *http_url_resolve(const char *base, struct span reference);
 /* "host:port" of a URL, for people: no path, no user, no password. The caller owns the text. */

@@ -19,7 +19,7 @@ enum {
     LINGER_MS = 2000, /* for the client to close after our last answer */
     STALL_MS = 30000, /* a client that takes no byte of an answer for so long is cut */
     STOP_MS = 1000,
-    INPUT_SMALL = 4 * 1024, /* so many bytes of a request are not counted against limits.memory */
+    INPUT_SMALL = 4 * 1024, /* up to this many bytes of a request do not count for limits.memory */
 };
 
 /* --- deadlines --- */
@@ -27,8 +27,8 @@ enum {
 static void on_timer(struct timer *t);
 
 /*
- * Each request moves the deadline. The timer is not moved back with it: it goes off at the earliest
- * deadline, finds that the present one is not due, and is set for the time left.
+ * Each request moves the deadline to a later time, but not the timer: the timer goes off at the old
+ * deadline, finds that the new one is not due, and is set for the time left.
  */
 static void set_deadline(struct http_conn *c, uint64_t delay)
 {
@@ -95,8 +95,8 @@ static void on_timer(struct timer *t)
 
 /*
  * Close after the queued output. The client gets time to read it and to close first: closing while
- * the client's bytes are still on their way would make the kernel reset the connection, answer and
- * all.
+ * the client's bytes are still on their way would make the kernel reset the connection, and the
+ * answer would be lost.
  */
 static void linger(struct http_conn *c)
 {
@@ -292,7 +292,7 @@ static void begin_exchange(struct http_conn *c, const struct http_request *req, 
     c->rest = rest;
 }
 
-/* --- another daemon --- */
+/* --- handing over to another daemon --- */
 
 static void on_pump_gone(void *arg)
 {
@@ -326,7 +326,7 @@ static void give_behind_tls(struct http_conn *c, struct http_given *given)
     pump_start(client, stream_from_fds(s->loop, ends[1], ends[1], "pump"), on_pump_gone, s);
 }
 
-/* The client's bytes as the other daemon is to read them, and the end of the connection here. */
+/* Ends the connection here and gives it to the other daemon, which reads `early` first. */
 static void give(struct http_conn *c, struct span early)
 {
     struct http_server *s = c->server;
@@ -345,7 +345,7 @@ static void give(struct http_conn *c, struct span early)
     stream_close(c->stream, "another daemon goes on with it");
 }
 
-/* The request as it came, but for the form of its body. */
+/* The request as it came, but with the body in one piece (Content-Length), and without Expect. */
 static void put_request(struct buf *out, const struct http_request *req)
 {
     static const char *const framing[] = {"content-length", "transfer-encoding", "expect"};
@@ -411,7 +411,7 @@ static struct span parse(struct http_conn *c, struct span bytes)
     return c->stream && c->phase != CONN_CLOSING ? bytes : SPAN_EMPTY;
 }
 
-/* Requests that came while an earlier one was being answered. */
+/* Parses the requests that came while an earlier one was being answered. */
 static void parse_kept(struct deferred *d)
 {
     struct http_conn *c = CONTAINER_OF(d, struct http_conn, next);
@@ -458,7 +458,8 @@ static void on_data(void *owner, struct span chunk)
 
 void http_conn_answered(struct http_conn *c)
 {
-    /* Inside the handler this waits until the handler returns, which may still read the request. */
+    /* The handler may still read the request: parse calls this again when the handler has
+     * returned. */
     if (c->handling || c->phase != CONN_EXCHANGE)
         return;
     if (!c->keep_alive) {

@@ -41,7 +41,7 @@ struct http_conn {
     struct list node; /* in the server's list */
     struct http_server *server;
     size_t address;        /* index of the server's address that the client came by */
-    struct stream *stream; /* NULL once an upgrade took the stream over */
+    struct stream *stream; /* NULL once an upgrade or a pump took the stream over */
     struct http_parser *parser;
     struct buf in; /* bytes behind the request being handled, from `in_at` on */
     size_t in_at;
@@ -49,24 +49,24 @@ struct http_conn {
     struct span rest;     /* inside the handler: the part of this chunk behind the request */
     struct timer timer;   /* may go off before the deadline and is then set again */
     uint64_t deadline;    /* UINT64_MAX = none */
-    size_t queued;        /* output when a slow reader was last checked; SIZE_MAX = never */
-    struct deferred next; /* parses the next request in `in`, or frees the conn after an upgrade */
+    size_t queued;        /* output queued when the reader was last checked; SIZE_MAX = never */
+    struct deferred next; /* parses the next request in `in`; or, after a detach, frees the conn */
     enum conn_phase phase;
     bool handling; /* inside the handler */
     bool head_only, keep_alive, v1_0;
     void *kept; /* the handler's, see http_exchange_keep; or NULL */
     void (*drop)(void *thing);
-    bool last;   /* the giver of this connection ends soon: it is closed after the first answer */
-    bool by_kin; /* the peer of the Unix socket is one of our children or descends from one */
+    bool last;   /* another daemon carries the bytes and ends soon: close after one answer */
+    bool by_kin; /* the client is known to be one of our children, or to descend from one */
     struct http_exchange x;
 };
 
 /* An address that the server listens on. */
 struct http_address {
     struct http_server *server;
-    size_t n; /* in its list */
+    size_t n; /* index in its `addresses` */
     struct listener *listener;
-    struct tls_context *tls; /* NULL in the clear */
+    struct tls_context *tls; /* NULL = no TLS */
 };
 
 struct http_server {

@@ -1,5 +1,5 @@
-/* libcurl's multi handle on the loop: its sockets, its timer, and the lists of fetches to start,
- * resume and cancel at the end of a turn. Called by http_client.c only. */
+/* libcurl's multi handle on the loop: its sockets, its timer, and the lists of fetches to start and
+ * cancel at the end of a turn. Called by http_client.c only. */
 #include "io/http_engine.h"
 
 #include "base/library.h"
@@ -17,8 +17,8 @@ enum {
     IDLE_CONNECTIONS = 64,
     /*
      * A connection that was idle for longer is not reused. Node's servers close idle connections
-     * after five seconds, and a request sent at that moment is lost: it cannot be told from a
-     * request that was acted on, so it is not repeated.
+     * after five seconds, and a request sent at that moment is lost: we cannot know whether the
+     * server acted on it, so it is not repeated.
      */
     REUSE_WITHIN_S = 4,
     /* Times that libcurl may run in a row before other sockets get their turn. */

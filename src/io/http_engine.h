@@ -33,7 +33,7 @@ struct http_client {
 };
 
 struct http_fetch {
-    struct list node;      /* in one list of the engine, which is the fetch's state */
+    struct list node;      /* in one of the engine's lists, which shows the fetch's state */
     struct list in_client; /* in the client's list, until the fetch is done or cancelled */
     struct http_engine *engine;
     const struct http_fetch_events *on;
@@ -58,7 +58,7 @@ struct http_fetch {
     unsigned redirects;
 };
 
-/* The engine of this loop, made if there is none. Every ref is given back. */
+/* The engine of this loop, made if there is none. Each ref needs an unref. */
 struct http_engine *http_engine_ref(struct loop *l);
 void http_engine_unref(struct http_engine *e);
 /* A fetch was put on a list: do the work at the end of the turn. */

@@ -1,6 +1,6 @@
 /* An HTTP server's listening addresses with their TLS files, its limit of connections, its spare
- * parsers and its end. Called by hub/front.c, hub/conductor_http.c and cmd/conductor_viewer.c, and
- * by http_conn.c for parsers. */
+ * parsers and its end. Called by hub/front.c, hub/callback.c, hub/conductor_http.c and
+ * cmd/conductor_viewer.c, and by http_conn.c for parsers. */
 #include "io/http_server.h"
 
 #include "base/log.h"
@@ -39,7 +39,7 @@ static void ignore_closed(void *owner, const char *reason)
     (void)owner, (void)reason;
 }
 
-/* One connection too many: answer so and close, without allocating an http_conn. */
+/* One connection too many: answer 503 and close, without allocating an http_conn. */
 static void turn_away(struct http_server *s, struct stream *stream)
 {
     static const struct stream_events events = {.data = ignore_data, .closed = ignore_closed};
@@ -68,8 +68,8 @@ static void on_accept(void *owner, struct stream *stream)
     if (at->tls)
         stream_secure(stream, at->tls, NULL, plain_answer,
                       s->options.head_timeout ? s->options.head_timeout : HANDSHAKE_MS);
-    /* The limit is not for Unix sockets: the operator's commands come by them, the network does
-     * not. */
+    /* The limit does not apply to Unix sockets: the operator's commands use them, and no client
+     * from the network can. */
     if (s->n_conns >= s->options.max_connections && listener_port(at->listener)) {
         turn_away(s, stream);
         return;
@@ -147,7 +147,7 @@ bool http_server_is_secure(const struct http_server *s, size_t n)
     return n < s->n_addresses && s->addresses[n]->tls;
 }
 
-/* --- another daemon --- */
+/* --- handing over to another daemon --- */
 
 enum { LEAVE_MS = 10 };
 

@@ -49,42 +49,42 @@ bool http_server_is_secure(const struct http_server *s, size_t n);
 /*
  * Stop accepting; streams and exchanges end now (clients without an answer get a 503, and each
  * exchange's `gone` is called); `closed` is called when all connections except upgraded ones are
- * gone; the server is freed by then.
+ * gone; the server is freed when `closed` returns.
  */
 void http_server_close(struct http_server *s, void (*closed)(void *arg), void *arg);
 
 /* A connection on its way to another process. */
 struct http_given {
-    const char *address; /* that the client came by */
+    const char *address; /* the address that the client connected to */
     int fd;
     struct span early; /* bytes that were read and not handled */
-    /* Of one with TLS, whose bytes the giver carries as long as it lives, else NULL: the client's
-     * address, and ours. */
+    /* The client's address and ours, if the connection has TLS (the giver carries its bytes as long
+     * as the giver lives); else NULL. */
     const char *peer, *local;
     bool by_kin; /* the client descends from one of our children, as far as that is known */
 };
 
 /*
  * Another daemon serves from now on: `give` gets each connection as soon as no request is open on
- * it; one with TLS with its next request. A request that becomes complete from now on is among the
- * early bytes. `give` copies what it needs.
+ * it, but a connection with TLS only with its next request. A request that becomes complete from
+ * now on is not handled here: it is in the `early` bytes. `give` copies what it needs.
  */
 typedef void http_give_fn(void *arg, const struct http_given *given);
 void http_server_leave(struct http_server *s, http_give_fn *give, void *arg);
-/* Close connections with TLS that have no request. */
+/* From now on close connections with TLS that have no request, instead of waiting for one. */
 void http_server_hurry(struct http_server *s);
-/* The number of connections that were not given away, and have not closed. */
+/* The number of open connections that were not given away, or whose bytes we still carry. */
 size_t http_server_left(const struct http_server *s);
-/* A connection that another daemon had. Takes the socket over. False: nobody listens at its address
- * any more. */
+/* Goes on with a connection that another daemon had; takes the socket over. False: this server does
+ * not listen on its address. */
 MUST_CHECK bool http_server_adopt(struct http_server *s, const struct http_given *given);
 
 /* --- answering --- */
 
-/* Header lines ("Name: value\r\n" each) to add to the answer, of whatever kind; copied. */
+/* Header lines ("Name: value\r\n" each) to add to the answer, of any kind; copied. */
 void http_exchange_add_headers(struct http_exchange *x, struct span lines);
 
-/* Extra header lines, "Name: value\r\n" each, ready made; may be empty. */
+/* `headers` are extra header lines, "Name: value\r\n" each; may be empty. */
 void http_respond(struct http_exchange *x, int status, const char *content_type,
                   struct span headers, struct span body);
 /*
@@ -123,11 +123,12 @@ const char *http_exchange_peer(const struct http_exchange *x);
 size_t http_exchange_came_by(const struct http_exchange *x);
 /* Is this host ("192.0.2.7", "[2001:db8::7]") the address that the client connected to? */
 bool http_exchange_is_to(const struct http_exchange *x, struct span host);
-/* Did the request come from one of our children or a process that descends from one? Slow for TCP,
- * and only for connections within this machine. */
+/* Did the request come from one of our children or a process that descends from one? Slow for TCP;
+ * ask it only for connections within this machine. */
 bool http_exchange_is_by_kin(const struct http_exchange *x);
 /* Did the request come from a process of our own user or of root, and not from one of our children?
- * Always for a Unix socket, whose mode has decided that; slow for TCP. */
+ * Slow for TCP. For a Unix socket only the children are checked: the file's mode has decided the
+ * rest. */
 bool http_exchange_is_by_us(const struct http_exchange *x);
 /* Did the request come by TLS? */
 bool http_exchange_is_secure(const struct http_exchange *x);
@@ -135,7 +136,7 @@ bool http_exchange_is_secure(const struct http_exchange *x);
 /*
  * Take the connection over after writing a 101 with `headers` (complete lines). The exchange is
  * finished; the returned stream has no owner yet: stream_rebind it at once. `early` gets the bytes
- * that have already arrived behind the request, valid until the next turn.
+ * that have already arrived behind the request, valid until the end of this turn.
  */
 struct stream *http_upgrade(struct http_exchange *x, struct span headers, struct span *early);
 

@@ -1,5 +1,5 @@
 /* Signatures of JWTs: keys from JWKs and PEM files, the table of algorithms, checking and signing.
- * Called by hub/ for the tokens of agents, and for what is signed towards authorization servers. */
+ * Called by hub/ for the tokens of agents, and for what we sign for authorization servers. */
 #include "io/jws.h"
 
 #include "base/base64.h"
@@ -53,7 +53,7 @@ static const struct curve {
 };
 
 struct jws_key {
-    EVP_PKEY *pair; /* or its public half alone */
+    EVP_PKEY *pair; /* or only the public key */
     enum key_type type;
     size_t coordinate; /* bytes; 0 for a key without a curve */
 };
@@ -113,7 +113,7 @@ static EVP_PKEY *public_key(const char *type, OSSL_PARAM *params)
     return key;
 }
 
-/* Numbers of a JWK have their first byte first; OpenSSL's parameters have the machine's order. */
+/* Numbers in a JWK are big-endian; OpenSSL's parameters have the machine's byte order. */
 static void to_machine_order(struct buf *number)
 {
 #if __BYTE_ORDER__ == __ORDER_LITTLE_ENDIAN__
@@ -161,11 +161,11 @@ static struct jws_key *read_ec(const struct json_slot *slots)
         if (!json_string_is(slots[J_CRV].value, span_str(curves[i].jwk)))
             continue;
         size_t n = curves[i].n;
-        buf_char(&point, 4); /* both coordinates follow */
+        buf_char(&point, 4); /* the point is not compressed: both coordinates follow */
         if (!read_bytes(&slots[J_X], 1 + n, &point) || point.n != 1 + n ||
             !read_bytes(&slots[J_Y], 1 + 2 * n, &point) || point.n != 1 + 2 * n)
             return NULL;
-        /* That the point is on the curve is checked by OpenSSL. */
+        /* OpenSSL checks that the point is on the curve. */
         OSSL_PARAM params[] = {
             OSSL_PARAM_utf8_string(OSSL_PKEY_PARAM_GROUP_NAME, (char *)(uintptr_t)curves[i].group,
                                    strlen(curves[i].group)),
@@ -215,14 +215,14 @@ struct jws_key *jws_key_read(struct span jwk, struct err *err)
 
 /* --- keys from PEM files --- */
 
-/* Never ask at the terminal. */
+/* Never ask for a passphrase at the terminal. */
 static int no_passphrase(char *text, int size, int writing, void *arg)
 {
     (void)text, (void)size, (void)writing, (void)arg;
     return 0;
 }
 
-/* What kind of key is it? False for one that no algorithm of ours is for. */
+/* Sets the type of the key. False: none of our algorithms is for such a key. */
 static bool find_type(struct jws_key *k)
 {
     char group[32];
@@ -276,8 +276,8 @@ done:
 
 /* --- signatures --- */
 
-/* A signature of an elliptic curve as JWS has it, two numbers of fixed size, in the form that
- * OpenSSL takes. */
+/* The signature of an elliptic curve: from the form in JWS, two numbers of fixed size, to the DER
+ * of OpenSSL. */
 static bool to_der(struct buf *out, struct span raw)
 {
     ECDSA_SIG *s = ECDSA_SIG_new();
@@ -294,7 +294,7 @@ static bool to_der(struct buf *out, struct span raw)
     return n > 0;
 }
 
-/* The same the other way round. */
+/* From the DER of OpenSSL to the form in JWS. */
 static bool from_der(struct buf *out, struct span der, size_t coordinate)
 {
     const unsigned char *p = (const unsigned char *)der.p;

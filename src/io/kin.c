@@ -1,5 +1,5 @@
-/* Which processes descend from our children, and killing orphans. Called by spawn.c, child.c and
- * guard.c, and by stream_peer.c, which asks who is at a socket. */
+/* Which processes descend from our children, and killing orphans. Called by spawn.c, child.c,
+ * cgroup.c and guard.c, and by stream_peer.c, which asks who is at a socket. */
 #include "io/kin.h"
 
 #include "base/ascii.h"
@@ -24,7 +24,7 @@ enum {
 
 /* --- the brand --- */
 
-/* When a Rialto has started us we have a mark ourselves, and a hard limit can only be lowered:
+/* If another Rialto started us, we have a mark ourselves. A hard limit can only be lowered, so our
  * children get a smaller number. */
 rlim_t kin_expect(void)
 {
@@ -98,9 +98,9 @@ static rlim_t mark_of(int pid)
 }
 
 /*
- * The brand is a mark or no_new_privs. We may have either ourselves, and then processes that are
- * not our kin may have it as well. In our own session only the mark counts: a process started there
- * before us may have no_new_privs, too.
+ * The brand is a mark below our own, or no_new_privs. If we have no_new_privs ourselves, processes
+ * that are not our kin may have it, too, so it does not count. Nor does it count in our own
+ * session, where a process that was started before us may have it.
  */
 static bool has_brand(int pid)
 {
@@ -123,8 +123,8 @@ static bool is_child(const struct list *kin, int pid)
 
 /*
  * Is this process, whose parent we are, an orphan of one of our children? A process without the
- * brand came from elsewhere: a library started it for us, or it was there before us, or was given
- * to us as process 1 of a container.
+ * brand came from elsewhere: a library started it for us, or it was there before us, or the kernel
+ * gave it to us as process 1 of a container.
  */
 static bool is_orphan(const struct list *kin, int pid)
 {
@@ -166,8 +166,8 @@ static void put_children(struct buf *out)
 
 /*
  * The process is our child and not reaped, so its id cannot have been reused. The whole group is
- * killed at once, or it could go on forking. An orphan in a foreign group joined it on purpose, and
- * could have killed that group itself.
+ * killed at once, or it could go on forking. An orphan in a group of other processes joined that
+ * group on purpose, and could have killed it as well.
  */
 static void kill_orphan(int pid)
 {
@@ -242,7 +242,7 @@ size_t kin_kill_marked(const rlim_t *marks, size_t n)
     return killed;
 }
 
-/* --- who asks --- */
+/* --- who is at a socket --- */
 
 enum answer { NO, YES, PARENT_DIED };
 

@@ -2,10 +2,10 @@
  * kin: the processes that descend from the programs we started.
  *
  * A program may leave its group and session, and what it started may lose its parent. But all its
- * descendants inherit two things that none of them can drop: no_new_privs, and the *mark*, a number
- * of each child's own that is set as its limit of file locks (RLIMIT_LOCKS), which the kernel keeps
- * and has not enforced since 2.4. Both are the *brand*. So an orphan that is reparented to us (we
- * are a subreaper) is known as our child's.
+ * descendants inherit two things that none of them can drop: no_new_privs, and the *mark*, a
+ * number, different for each child, that is set as its limit of file locks (RLIMIT_LOCKS), which
+ * the kernel still keeps but has not enforced since 2.4. The two are the *brand*: it shows that an
+ * orphan that is reparented to us (we are a subreaper) descends from a child of ours.
  *
  * The list of children is the loop's `kin`; child.c keeps it.
  */
@@ -21,7 +21,8 @@
 /* The name of guards' processes, which are not killed for their mark: they end by themselves. */
 #define KIN_GUARD_NAME "rialto-guard"
 
-/* A child that has not been reaped. */
+/* A child: in the loop's list `kin` until it is reaped, then in `ended` until its orphans are
+ * gone. */
 struct kin {
     struct list node;
     int pid;
@@ -33,18 +34,19 @@ rlim_t kin_expect(void);
 /* Between vfork and exec: only system calls. */
 void kin_brand(rlim_t mark);
 /*
- * Reap the orphans that have ended, kill those that no living child has left behind. Returns how
- * many of the latter are not gone yet: SIGCHLD tells when to sweep again.
+ * Reap the orphans that have ended, and kill those that do not belong to a living child. Returns
+ * how many were killed and must still be reaped: SIGCHLD tells when to sweep again.
  */
 size_t kin_sweep(const struct list *kin);
 /* Kill every process with one of these marks. Returns how many there were. */
 size_t kin_kill_marked(const rlim_t *marks, size_t n);
-/* The parent of a process; -1 when the process is gone or may not be looked at. */
+/* The parent of a process; -1 when the process is gone or hidden from us. */
 int kin_parent(int pid);
 /* Is this process one of our children, or does it descend from one? Also true for a process that is
  * gone. */
 bool kin_includes(const struct list *kin, int pid);
-/* Has one of these processes the socket open? Also true if one hides its descriptors. */
+/* Does one of our children, or of their descendants, have the socket open? Also true if one of them
+ * hides its descriptors. */
 bool kin_has_socket(const struct list *kin, unsigned long inode);
 
 #endif

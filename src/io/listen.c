@@ -1,5 +1,5 @@
 /* Listening sockets: binding, accepting, stale socket files, running out of descriptors. Called by
- * http_server.c, acp/port.c, browser/, bus/line_server.c and cmd/doctor/daemon.c. */
+ * http_server.c, acp/port.c, browser/, bus/line_server.c, hub/upgrade.c and cmd/. */
 #include "io/listen.h"
 
 #include "base/log.h"
@@ -24,14 +24,14 @@ enum {
 struct listener {
     struct list node; /* in the loop's list */
     struct loop *loop;
-    char *asked; /* the address before it was bound, as a service manager's sockets are named */
+    char *asked; /* the address asked for, before binding: service.h finds sockets by it */
     char *file;  /* of a Unix socket, to remove at the end; or NULL */
-    bool left;   /* to another process */
+    bool left;   /* given to another process */
     listen_accept_fn *on_accept;
     void *owner;
     char *address;
     int port;
-    uint64_t warned; /* when */
+    uint64_t warned; /* when the last warning was logged */
     union {
         uv_handle_t handle;
         uv_stream_t stream;
@@ -79,7 +79,7 @@ void listen_leave_all(struct loop *l)
     }
 }
 
-/* Out of descriptors, each client would log a line: one a second is enough. */
+/* When descriptors have run out, each client would cause a log line: one a second is enough. */
 static void warn(struct listener *ls, const char *why)
 {
     if (loop_now(ls->loop) - ls->warned < 1000)
@@ -143,8 +143,8 @@ bool listen_is_live(const char *path)
     return !refused;
 }
 
-/* A new socket with a file; a negative code when there can be none. libuv would remove the file
- * whenever it closes the socket, also when another process goes on with it. */
+/* Binds a new socket to a file; a negative code if that fails. Not done by libuv, which removes the
+ * file whenever it closes the socket, even if another process still uses that socket. */
 static int bind_unix(const char *path)
 {
     struct sockaddr_un sa = {.sun_family = AF_UNIX};
@@ -195,11 +195,11 @@ static int open_tcp(struct listener *ls, const struct sockaddr_storage *sa)
     uv_tcp_init(&ls->loop->uv, &ls->uv.tcp);
     int code = given >= 0 ? uv_tcp_open(&ls->uv.tcp, given)
                           : uv_tcp_bind(&ls->uv.tcp, (const struct sockaddr *)sa, 0);
-    /* uv_listen reports the "address in use" that bind got. */
+    /* When bind fails with "address in use", only uv_listen reports that. */
     return code < 0 ? code : uv_listen(&ls->uv.stream, BACKLOG, on_connection);
 }
 
-/* The address of a host that may be a name. Waits for the lookup: this is for start-up. */
+/* The address of a host that may be a name. Blocks during the lookup: only for start-up. */
 static int find_address(struct listener *ls, const struct address *a, struct sockaddr_storage *sa)
 {
     if (address_numeric(a, sa) == 0)

@@ -22,13 +22,14 @@ struct listener *listener_open(struct loop *l, const char *address, listen_accep
 /* The address that was bound, e.g. "127.0.0.1:8765". */
 const char *listener_address(const struct listener *ls);
 int listener_port(const struct listener *ls); /* 0 for Unix sockets */
-/* No accept is called after this returns. */
+/* `on_accept` is not called after this returns. */
 void listener_close(struct listener *ls);
-/* Show each listening socket of the loop with the address that it was asked for. `ours`: the file
- * of a Unix socket is removed with the listener. */
+/* Calls `show` for each listening socket of the loop, with the address that was asked for. `ours`:
+ * the file of a Unix socket is removed with the listener. */
 typedef void listen_show_fn(void *arg, const char *asked, int fd, bool ours);
 void listen_show_all(const struct loop *l, listen_show_fn *show, void *arg);
-/* Another process accepts from now on: no accept is called any more, and files stay. */
+/* Another process accepts from now on: `on_accept` is not called any more, and socket files
+ * stay. */
 void listen_leave_all(struct loop *l);
 /* Does a process accept connections on this Unix socket? */
 bool listen_is_live(const char *path);

@@ -3,7 +3,7 @@
  *
  * The system's resolver waits for name servers, for many seconds if none answers, and cannot be
  * interrupted. So each lookup has a thread that asks the resolver and wakes the loop. The thread of
- * a cancelled lookup is left to itself; in libuv's pool it would delay the end of the program.
+ * a cancelled lookup is left running; a thread of libuv's pool would delay the end of the program.
  */
 #ifndef RIALTO_IO_LOOKUP_H
 #define RIALTO_IO_LOOKUP_H

@@ -50,9 +50,9 @@ void loop_undefer(struct deferred *d)
 }
 
 /*
- * Run the work that is queued now, not the work it queues in turn: work that renews itself must not
- * keep the loop from its sockets. A marker shows where "now" ends; callbacks may take any node off
- * the list.
+ * Run the work that is queued now, not the work that it queues in turn: work that queues itself
+ * again must not keep the loop from its sockets. A marker shows where "now" ends; callbacks may
+ * take any node off the list.
  */
 static void run_queued(struct loop *l, struct list *head)
 {
@@ -120,11 +120,12 @@ static void on_prepare(uv_prepare_t *handle)
 /* Undo inherited settings that an event loop cannot work with. */
 static void tidy_process(void)
 {
-    /* write reports a peer that is gone as an error. */
+    /* Without the signal, write returns an error when the peer is gone. */
     signal(SIGPIPE, SIG_IGN);
     /* If SIGCHLD were ignored, the kernel would reap our children and drop their exit codes. */
     signal(SIGCHLD, SIG_DFL);
-    /* If 0 to 2 were closed, a socket could get such a number, and then output meant for people. */
+    /* If 0 to 2 were closed, a socket could get one of these numbers, and output meant for people
+     * would go into that socket. */
     for (int fd = STDIN_FILENO; fd <= STDERR_FILENO; fd++)
         if (fcntl(fd, F_GETFD) < 0 && open("/dev/null", O_RDWR) < 0)
             log_error("loop", "cannot open /dev/null");
@@ -255,8 +256,8 @@ void loop_run(struct loop *l)
 {
     l->running = true;
     uv_update_time(&l->uv);
-    /* Work made outside of a turn (before the first, in a last close) has no libuv handle yet that
-     * would keep uv_run going: hence this loop around uv_run. */
+    /* Work deferred outside of a turn (before the first one, or in the last close callback) has no
+     * libuv handle that would keep uv_run going: hence this loop around uv_run. */
     do {
         end_turn(l);
         uv_run(&l->uv, UV_RUN_DEFAULT);
@@ -272,8 +273,8 @@ void loop_stop(struct loop *l)
     uv_stop(&l->uv);
 }
 
-/* Ends the wait, also one that has not begun: slow work of this turn may have used up its time, and
- * libuv fires timers before it sleeps, too. */
+/* Ends the wait of loop_step, even before the wait has begun: libuv fires timers also before it
+ * sleeps, and slow work of this turn may have used up the time by then. */
 static void on_cap(uv_timer_t *handle)
 {
     uv_stop(handle->loop);
@@ -301,9 +302,8 @@ struct timers *loop_timers(struct loop *l)
     return &l->timers;
 }
 
-/* libuv's pipes are new in a forked process. A signal whose news were in the old ones would be
- * lost, and count as under way until the end of the loop, which waits for it: it is raised again.
- */
+/* uv_loop_fork replaces libuv's internal pipes. A signal that was caught, but still in the old
+ * pipe, would be lost, and closing its handle would wait for it for ever. So it is raised again. */
 int loop_forked(struct loop *l)
 {
     int code = uv_loop_fork(&l->uv);

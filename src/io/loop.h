@@ -19,12 +19,12 @@ struct loop;
 struct loop *loop_new(void);
 /* Everything on the loop must be closed; runs pending closes first. */
 void loop_free(struct loop *l);
-/* Let this process have as many open files as it may, 65536 at most: for daemons, where each client
- * takes one. */
+/* Raise the limit of open files as far as this process may, to 65536 at most: for daemons, where
+ * each client takes one. */
 void loop_raise_limit(void);
 /*
  * No core dumps from now on, and no other process of the same user may look into our memory or our
- * environment: for programs that know secrets. Children get the core limit of before.
+ * environment: for programs that know secrets. Children get the core limit from before this call.
  */
 void loop_hide_memory(void);
 /* Runs until loop_stop, or until nothing is left to wait for. */
@@ -38,9 +38,10 @@ struct timers *loop_timers(struct loop *l);
 struct holdings *loop_holdings(struct loop *l);
 uint64_t loop_now(const struct loop *l); /* ms, monotonic, of this turn */
 
-/* Do threads of ours work for this loop? Those would be missing in a process that is forked. */
+/* Do threads of ours work for this loop? They would not exist in a forked process. */
 bool loop_has_threads(const struct loop *l);
-/* In a process that was just forked, outside of the loop: it goes on there. Negative: it cannot. */
+/* For a process that was just forked, outside of the loop: makes the loop work there. Negative: it
+ * cannot. */
 int loop_forked(struct loop *l);
 
 /* Run `fn` at the end of this turn (before output is flushed). The node is embedded in its owner.

@@ -1,5 +1,5 @@
-/* A libuv poll handle on one descriptor that its owner reads. Called by cmd/screen.c for the
- * keyboard. */
+/* A libuv poll handle on one descriptor that its owner reads. Called by commands for the keyboard,
+ * and by browser/launch.c and hub/profile.c for the programs that they start. */
 #include "io/poll.h"
 
 #include "io/loop_uv.h"
@@ -11,7 +11,7 @@ struct poll {
     struct loop *loop;
     uv_poll_t handle;
     int fd;
-    poll_ready_fn *ready; /* NULL once closed */
+    poll_ready_fn *ready;
     void *owner;
 };
 

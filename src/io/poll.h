@@ -1,5 +1,5 @@
 /*
- * poll: a descriptor that its owner reads, and wants to be told when there is something to read.
+ * poll: tells the owner of a descriptor when there is something to read.
  */
 #ifndef RIALTO_IO_POLL_H
 #define RIALTO_IO_POLL_H

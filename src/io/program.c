@@ -7,7 +7,7 @@
 
 #include <elf.h>
 
-enum { HEAD = 4096, DEPTH_MAX = 4 /* scripts whose interpreter is a script */ };
+enum { HEAD = 4096, DEPTH_MAX = 4 /* levels of scripts whose interpreter is a script */ };
 
 /* --- scripts --- */
 
@@ -83,7 +83,7 @@ static void add_file(const struct child_spec *spec, const char *name, struct cag
     if (depth > DEPTH_MAX || spawn_find(spec, name, &file))
         return;
     cage_list_add(files, buf_cstr(&file), CAGE_READ | CAGE_RUN);
-    (void)file_read(&head, buf_cstr(&file), HEAD); /* its beginning, when it is longer */
+    (void)file_read(&head, buf_cstr(&file), HEAD); /* only the beginning of a longer file */
     struct script script = script_read(buf_view(&head));
     struct span needs[] = {script.interpreter, script.wanted, loader_of(buf_view(&head))};
     for (size_t i = 0; i < COUNT_OF(needs); i++) {

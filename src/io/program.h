@@ -10,7 +10,7 @@
 #include "io/child.h"
 
 /* The interpreter in the first line of a script ("#!..."), and the program that `env` is to find;
- * empty when the text is no script, or does not use env. */
+ * both empty when the text is no script, the latter also when the script does not use env. */
 struct script {
     struct span interpreter, wanted;
     bool dos; /* the line ends with a carriage return, which the kernel takes as part of the name */

@@ -45,7 +45,7 @@ static void on_eof(void *owner)
     if (e->other->stream)
         stream_shutdown(e->other->stream);
     if (e->other->ended || !e->other->stream)
-        stream_finish(e->stream, "both ends have closed", LAST_MS); /* the other one follows */
+        stream_finish(e->stream, "both ends have closed", LAST_MS); /* on_closed ends the other */
 }
 
 static void on_closed(void *owner, const char *reason)

@@ -9,7 +9,7 @@
 
 #include "io/stream.h"
 
-/* Takes both streams over; `a` has an owner so far, `b` is new. `gone` is called from the loop when
+/* Takes both streams over; `a` is started already, `b` is not. `gone` is called from the loop when
  * both have closed. */
 void pump_start(struct stream *a, struct stream *b, void (*gone)(void *arg), void *arg);
 

@@ -37,7 +37,7 @@ static const struct network loopback[] = {
 /* Addresses of this machine, of private networks, multicast, and reserved ones. */
 static const struct network private[] = {
     V4(0, 0, 8),      V4(10, 0, 8),
-    V4(100, 64, 10),                    /* carrier's NAT */
+    V4(100, 64, 10),                    /* carrier-grade NAT */
     V4(127, 0, 8),    V4(169, 254, 16), /* link-local: where clouds keep their metadata */
     V4(172, 16, 12),  V4(192, 0, 24),
     V4(192, 168, 16), V4(198, 18, 15),
@@ -76,7 +76,7 @@ static void set_v4(struct ip *p, const void *four)
 {
     unsigned char bytes[4];
 
-    memcpy(bytes, four, sizeof bytes); /* the address may be a part of *p */
+    memcpy(bytes, four, sizeof bytes); /* `four` may point into *p */
     memcpy(p->bytes, v4_in_v6.bytes, sizeof p->bytes);
     memcpy(p->bytes + V4_AT, bytes, sizeof bytes);
 }

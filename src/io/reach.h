@@ -6,9 +6,9 @@
  * a public one? Addresses of this machine and of its own networks are let through only if the
  * operator has written that very address, or, for this machine, `localhost`.
  *
- * An entry is HOST, HOST:PORT or *.DOMAIN; IPv6 addresses stand in brackets. Case is ignored. With
- * `everywhere` the first question is always answered with yes, and the entries are those exceptions
- * alone.
+ * An entry is HOST, HOST:PORT or *.DOMAIN; IPv6 addresses are in brackets. Case is ignored. With
+ * `everywhere` the first question is always answered with yes, and the entries only name exceptions
+ * to the second.
  */
 #ifndef RIALTO_IO_REACH_H
 #define RIALTO_IO_REACH_H

@@ -58,7 +58,7 @@ char *runtime_folder_address(const char *name)
         if (is_usable(buf_cstr(&folder)))
             buf_printf(&address, "unix:%s/%s", buf_cstr(&folder), name);
         else if (i == 0 && access(buf_cstr(&folder), F_OK) == 0)
-            break; /* the environment names a folder that is another's: no other is tried */
+            break; /* the folder in the environment exists but is not usable: try no other */
     }
     buf_fini(&folder);
     return address.n ? buf_take(&address) : NULL;

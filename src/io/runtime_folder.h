@@ -1,5 +1,5 @@
 /*
- * runtime_folder: where the sockets of a user's programs stand.
+ * runtime_folder: where the sockets of a user's programs are.
  *
  * $XDG_RUNTIME_DIR/rialto (without that variable /run/user/UID/rialto), /run/rialto or, last,
  * /tmp/rialto-UID, the first that exists or can be created. Folders are created 0700; one that

@@ -74,7 +74,7 @@ static struct span next_part(struct span *rest)
     return part;
 }
 
-/* Bounded, since the file that it stands in decides how long a check takes. */
+/* The numbers are limited: they come from a file, and decide how long a check takes. */
 static bool read_kept(struct scrypt *s, const char *kept)
 {
     struct span rest = span_str(kept);
@@ -97,7 +97,7 @@ static void scrypt_free(struct scrypt *s)
     mem_free(s);
 }
 
-/* In the thread. */
+/* Runs in the thread. */
 static void on_work(uv_work_t *work)
 {
     struct scrypt *s = CONTAINER_OF(work, struct scrypt, work);

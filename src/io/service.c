@@ -1,5 +1,5 @@
 /* systemd's protocols for daemons (sd_listen_fds, sd_notify), which are a few variables and one
- * datagram each. Called by cmd/serve.c and listen.c. */
+ * datagram each. Called by cmd/serve.c, hub/upgrade.c, successor.c and listen.c. */
 #include "io/service.h"
 
 #include "base/log.h"
@@ -26,14 +26,14 @@ struct service_socket {
     struct list node;
     int fd;
     char *address;
-    bool by_manager; /* else by the daemon before us */
+    bool by_manager; /* false: handed over by the daemon before us */
     bool ours;
 };
 
 struct service {
     struct loop *loop;
-    struct list left; /* struct service_socket: nobody took it so far */
-    char *notify;     /* the manager's socket; NULL = it wants to hear nothing */
+    struct list left; /* of struct service_socket: those that nobody has taken */
+    char *notify;     /* the manager's socket; NULL = it wants no messages */
     uint64_t pause;   /* ms between two signs of life; 0 = none is wanted */
     struct timer beat;
 };
@@ -118,7 +118,7 @@ void service_free(struct service *s)
 
 /* --- sockets --- */
 
-/* Where a socket listens, in the words of the configuration. */
+/* The address that a socket listens on, written as in the configuration. */
 static void put_address(struct buf *out, int fd)
 {
     struct sockaddr_storage sa = {0};
@@ -157,8 +157,8 @@ void service_give_socket(struct service *s, const char *address, int fd, bool ou
     add_socket(s, &(struct service_socket){.fd = fd, .address = mem_str(address), .ours = ours});
 }
 
-/* A socket of the daemon before us that is left is one whose address is not in the configuration
- * any more. */
+/* A socket that is left of the daemon before us is no error: its address was taken out of the
+ * configuration. */
 int service_check_sockets(const struct service *s, struct err *err)
 {
     LIST_EACH (&s->left, it) {
@@ -175,7 +175,7 @@ int service_check_sockets(const struct service *s, struct err *err)
     return 0;
 }
 
-/* --- words --- */
+/* --- messages to the manager --- */
 
 static void tell(const struct service *s, const char *word)
 {
@@ -186,7 +186,7 @@ static void tell(const struct service *s, const char *word)
         return;
     memcpy(sa.sun_path, s->notify, n);
     if (sa.sun_path[0] == '@')
-        sa.sun_path[0] = '\0'; /* a name without a file */
+        sa.sun_path[0] = '\0'; /* an abstract socket, which has no file */
     int fd = socket(AF_UNIX, SOCK_DGRAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
     socklen_t size = (socklen_t)(offsetof(struct sockaddr_un, sun_path) + n);
     if (fd < 0 || sendto(fd, word, strlen(word), MSG_NOSIGNAL, (struct sockaddr *)&sa, size) < 0)
@@ -231,5 +231,5 @@ void service_ready(struct service *s)
 
 void service_stopping(struct service *s)
 {
-    tell(s, "STOPPING=1"); /* signs of life go on: stopping is work for the loop, too */
+    tell(s, "STOPPING=1"); /* WATCHDOG=1 is still sent: the loop still runs */
 }

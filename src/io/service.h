@@ -1,10 +1,10 @@
 /*
- * service: what a service manager such as systemd gives a daemon, and what it wants to be told.
+ * service: what a service manager such as systemd gives a daemon, and what the daemon tells it.
  *
- * It may hand over sockets that listen already (LISTEN_FDS), wait for the word that the daemon is
- * ready (NOTIFY_SOCKET), and want a sign of life again and again (WATCHDOG_USEC). Without a service
- * manager none of this does anything. `rialto serve` makes one and owns it; listen.c asks the
- * loop's for a socket before it opens one.
+ * The manager may hand over sockets that listen already (LISTEN_FDS), wait for the message that the
+ * daemon is ready (NOTIFY_SOCKET), and want a regular sign of life (WATCHDOG_USEC). Without a
+ * service manager none of this does anything. `rialto serve` makes the struct service and owns it;
+ * before listen.c opens a socket, it asks the loop's service for one.
  */
 #ifndef RIALTO_IO_SERVICE_H
 #define RIALTO_IO_SERVICE_H
@@ -24,7 +24,8 @@ void service_free(struct service *s);
 int service_take_socket(struct service *s, const char *address, bool *ours);
 /* The daemon before us (io/successor.h) has opened this socket for that address. Takes it over. */
 void service_give_socket(struct service *s, const char *address, int fd, bool ours);
-/* Negative when a socket is left that nobody took: its clients would wait for ever. */
+/* Negative when a socket of the manager is left that nobody took: its clients would wait for
+ * ever. */
 MUST_CHECK int service_check_sockets(const struct service *s, struct err *err);
 
 /* Put the variables back for a program that takes our place and keeps our process id. */
@@ -32,7 +33,7 @@ void service_restore_variables(const struct service *s);
 /* Another process speaks with the manager from now on. */
 void service_fall_silent(struct service *s);
 
-/* The daemon answers. From now on signs of life are sent, as long as the loop turns. */
+/* The daemon is ready. From now on signs of life are sent, as long as the loop runs. */
 void service_ready(struct service *s);
 void service_stopping(struct service *s);
 

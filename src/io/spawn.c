@@ -1,5 +1,5 @@
 /* Starting a program: its environment, the search in PATH, pipes, vfork and exec. Called by
- * child.c, and by cmd/doctor/ to find which file would be run. */
+ * child.c, and by program.c and cmd/doctor/ to find which file would be run. */
 #include "io/spawn.h"
 
 #include "base/libc.h"
@@ -173,7 +173,7 @@ struct spawn_plan {
     struct cage *cage; /* NULL = none */
     const char *level; /* of the cage */
     volatile int chdir_errno, exec_errno;
-    const char *volatile cage_step; /* that failed, with exec_errno */
+    const char *volatile cage_step; /* the step that failed; why is in exec_errno */
 };
 
 /*
@@ -181,7 +181,7 @@ struct spawn_plan {
  * Ctrl-C is not meant for a server, and a server that asks for a password must get an error, rather
  * than be stopped in the background. A session of its own has the same effect, but the kernel also
  * makes a scheduling group of each session (autogroup), and on a busy machine every message then
- * waits for the turn of a whole group. So setsid is only for a terminal that cannot be given up.
+ * waits for the turn of a whole group. So setsid is used only when the terminal cannot be given up.
  */
 static void leave_terminal(void)
 {

@@ -14,10 +14,10 @@
 
 enum {
     OUT_KEEP = 1024,        /* capacity that an idle stream may keep */
-    SPARE_KEEP = 64 * 1024, /* and the loop's spare buffer, for the stream that writes next */
+    SPARE_KEEP = 64 * 1024, /* capacity that the loop's spare buffer may keep */
     SLICE_MAX = 256 * 1024, /* most bytes handed to libuv at once */
     LOW_WATER = STREAM_HIGH_WATER / 4,
-    WRITE_FROM = 4 * 1024,  /* so much is written at once: its reader works while we go on */
+    WRITE_FROM = 4 * 1024,  /* this much is written at once: the reader can start while we go on */
     COUNT_FROM = 64 * 1024, /* less output than this is counted only at the end of the turn */
     EOF_FLUSH_MS = 1000,    /* time for answers to reach a peer that has sent EOF */
 };
@@ -125,7 +125,8 @@ static void on_deadline(struct timer *t)
 {
     struct stream *s = CONTAINER_OF(t, struct stream, deadline);
 
-    /* After a turn that took too long, the deadline comes before the kernel's input is read. */
+    /* After a long turn the timer fires before input that waits in the kernel is read: wait once
+     * more. */
     if (s->draining && !s->looked_again) {
         s->looked_again = true;
         timer_set(&s->loop->timers, t, 1);
@@ -150,7 +151,7 @@ size_t stream_queued(const struct stream *s)
     return s->out.n + inside + s->flight.n - s->flight_at;
 }
 
-/* Bytes written that the reader of the socket or pipe has not taken from the kernel. */
+/* Bytes that the kernel has taken, and that the peer has not read (TCP: not acknowledged). */
 static size_t unread(const struct stream *s)
 {
     const struct stream_end *end = s->back.kind == END_NONE ? &s->in : &s->back;
@@ -190,7 +191,7 @@ static void cut(struct holding *h, const char *why)
     log_warn("memory", "%s was cut: %s", stream_name(s), why);
     stream_close(s, why);
     if (!s->appending)
-        buf_fini(&s->out); /* at once: much may be written before the end of this turn */
+        buf_fini(&s->out); /* at once: this turn may still write much to other streams */
 }
 
 void stream_is_guest(struct stream *s)
@@ -292,7 +293,7 @@ static ssize_t write_now(struct stream_end *end, const char *p, size_t n)
 }
 
 /* The buffer is written out: if it is larger than an idle stream may keep, the loop keeps it for
- * the next stream that writes, which then need not grow one. */
+ * the next stream that writes, which then does not have to grow its own. */
 static void release(struct stream *s, struct buf *b)
 {
     struct loop *l = s->loop;
@@ -332,7 +333,7 @@ static bool write_from(struct stream *s, struct buf *from)
     return false;
 }
 
-/* Calls nobody back. */
+/* Makes no callback. */
 static void flush(struct stream *s)
 {
     if (s->slice)

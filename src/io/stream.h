@@ -47,17 +47,17 @@ struct buf *stream_out(struct stream *s);
 void stream_wrote(struct stream *s);
 /* Bytes that wait to be written. */
 size_t stream_queued(const struct stream *s);
-/* stream_queued, and the bytes that the reader of a pipe has not read from the pipe yet. */
+/* stream_queued, and the bytes in the kernel that the peer has not read (TCP: not acknowledged). */
 size_t stream_unread(const struct stream *s);
-/* Bytes that the peer has read so far. A system call: not for every message. */
+/* Bytes that the peer has read (TCP: acknowledged) so far. A system call: not for every message. */
 uint64_t stream_taken(const struct stream *s);
 /* More than STREAM_HIGH_WATER waits: `drained` will be called, or `closed`. */
 bool stream_is_high(const struct stream *s);
 /* Queue limit in bytes; beyond it the stream is cut ("reader too slow"). */
 void stream_set_limit(struct stream *s, size_t bytes);
 
-/* Capacity that the output buffer keeps when it is written out, instead of that of idle streams:
- * for the few streams that carry much. */
+/* Capacity that the output buffer keeps when it is written out, instead of the small default: for
+ * the few streams that carry much. */
 void stream_set_keep(struct stream *s, size_t bytes);
 
 /* Stop and resume reading: only for streams that carry one peer's messages. */
@@ -84,7 +84,7 @@ MUST_CHECK bool stream_peer_user(const struct stream *s, unsigned *uid);
  * gone already; false for any stream but a Unix socket. Call it right after the peer connected. */
 MUST_CHECK bool stream_peer_is_kin(const struct stream *s);
 /* The same for TCP connections within this machine, at any time; reads all of /proc. A process to
- * which the descriptor is just being passed is not found. */
+ * which the descriptor is still on its way (SCM_RIGHTS) is not found. */
 MUST_CHECK bool stream_is_held_by_kin(const struct stream *s);
 /* Is the peer of a TCP connection within this machine a process of our own user or of root, and
  * none of our children? True for Unix sockets. */
@@ -102,8 +102,8 @@ int stream_descriptor(const struct stream *s);
 struct stream *stream_from_fds(struct loop *l, int in_fd, int out_fd, const char *name);
 
 /*
- * Connect to "HOST:PORT" or "unix:PATH". `done` gets the stream (to be stream_started inside the
- * callback or later this turn) or a negative code and NULL. Returns a handle for cancelling;
+ * Connect to "HOST:PORT" or "unix:PATH". `done` gets the stream (call stream_start inside the
+ * callback or later in this turn), or NULL and a negative code. Returns a handle for cancelling;
  * cancelled connects never call `done`. The handle is gone once `done` was called.
  */
 struct connect;

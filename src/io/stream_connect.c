@@ -23,7 +23,7 @@ struct connect {
     struct lookup *lookup;     /* under way, or NULL */
     uv_connect_t request;
     struct addrinfo *found, *next;
-    struct deferred later; /* tells a failure that was known at once from the loop */
+    struct deferred later; /* reports, from the loop, a failure that was known at once */
     int code;
     bool cancelled;
 };

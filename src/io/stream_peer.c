@@ -75,7 +75,7 @@ static unsigned long port_in(const char *address)
 
 /* A socket as the kernel lists it. */
 struct listed_socket {
-    unsigned long inode; /* 0: no process has the socket any more, or it has other ports */
+    unsigned long inode; /* 0: no process has the socket any more, or the line has other ports */
     uid_t owner;
 };
 
@@ -104,7 +104,7 @@ static enum holder holder_of(const struct list *kin, const struct listed_socket 
 }
 
 /* Who has the sockets between these two ports: there may be several, on different addresses. The
- * holder that may do least counts. */
+ * holder with the fewest rights counts. */
 static enum holder find_holder(const struct list *kin, const char *table, int local, int remote)
 {
     FILE *f = fopen(table, "re");
@@ -121,8 +121,8 @@ static enum holder find_holder(const struct list *kin, const char *table, int lo
     return found;
 }
 
-/* Who is at the other end of a TCP connection within this machine? NOBODY has gone, and does not
- * read the answer. */
+/* Who is at the other end of a TCP connection within this machine? NOBODY: the peer has gone, and
+ * does not read the answer. */
 static enum holder holder_at_end(const struct stream *s)
 {
     struct sockaddr_storage own = {0}, peer = {0};
@@ -131,7 +131,7 @@ static enum holder holder_at_end(const struct stream *s)
     int fd = socket_of(s);
 
     if (getsockname(fd, (struct sockaddr *)&own, &own_size) < 0 || own.ss_family == AF_UNIX)
-        return OURSELVES; /* the file's mode has decided */
+        return OURSELVES; /* the mode of the socket file has decided */
     if (getpeername(fd, (struct sockaddr *)&peer, &peer_size) < 0)
         return NOBODY;
     int local = address_port(&peer), remote = address_port(&own);

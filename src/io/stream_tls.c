@@ -7,7 +7,7 @@
 #include "base/mem.h"
 
 enum {
-    PIECE_MAX = 256 * 1024, /* most plain bytes encrypted at once: one slice of stream.c's */
+    PIECE_MAX = 256 * 1024, /* most plain bytes encrypted at once: like a slice in stream.c */
     SEALED_KEEP = 1024,
     LAST_WORD_MS = 2000, /* time for the peer to read our alert */
 };
@@ -112,7 +112,8 @@ static void pump(struct stream *s)
         timer_clear(loop_timers(s->loop), &x->handshake);
     if (n == TLS_BROKEN && !s->draining && !s->finishing)
         give_up(s);
-    /* Output of TLS itself counts as well: a peer can ask for new keys and read no answer. */
+    /* Output of TLS itself counts as well: a peer can ask for new keys again and again without
+     * reading the answers. */
     if (stream_queued(s) + tls_output(x->tls) > s->limit) {
         stream_close(s, "reader too slow");
         return;

@@ -29,7 +29,7 @@ struct stream_end {
 struct secure {
     struct stream *stream;
     struct tls *tls;
-    struct timer handshake;   /* the handshake's time limit; cleared when that is done */
+    struct timer handshake;   /* time limit of the handshake; cleared when the handshake is done */
     struct buf plain;         /* being encrypted: swapped with `out` when used up */
     size_t plain_at;          /* bytes of `plain` that are encrypted */
     struct buf sealed;        /* encrypted bytes, to be written next */
@@ -59,14 +59,14 @@ struct stream {
     uv_write_t write;
 
     struct secure *secure; /* NULL without TLS */
-    char *posed;           /* our address of the connection that this one stands for; or NULL */
+    char *posed;           /* our address in the TLS connection that this one stands for; or NULL */
 
     bool paused, at_eof;
-    bool high;           /* passed the high watermark; `drained` is owed */
+    bool high;           /* passed the high watermark; `drained` must be called */
     bool shut, shut_out; /* EOF is to follow the output; EOF has been sent */
     bool finishing;      /* close once all is written; input is thrown away */
     bool draining;       /* close at EOF */
-    bool looked_again;   /* input was read once more before that */
+    bool looked_again;   /* the deadline was extended once, to read the last input */
     bool closing;
 
     unsigned handles; /* libuv handles that have not given their close callback */
@@ -75,7 +75,7 @@ struct stream {
     void (*gone)(void *arg);
     void *gone_arg;
     struct stream_end in;   /* reads; a socket writes here as well */
-    struct stream_end back; /* writes, if another descriptor than `in` does */
+    struct stream_end back; /* writes, if that is another descriptor than `in` */
 };
 
 struct stream *stream_new(struct loop *l);
@@ -83,10 +83,10 @@ struct stream *stream_new(struct loop *l);
 struct stream *stream_new_socket(struct loop *l, bool tcp);
 /* A socket that another process of ours had accepted. `name` is for Unix sockets. */
 struct stream *stream_from_socket(struct loop *l, int fd, bool tcp, const char *name);
-/* The stream stands for a connection with TLS to this address of ours, which another process has.
- */
+/* The stream stands for a TLS connection that another process has; `local` is our address in that
+ * connection. */
 void stream_pose(struct stream *s, const char *local);
-/* The socket is connected now: low latency, and a name. `name` is for Unix sockets. */
+/* The socket is connected now: set its TCP options and its name. `name` is for Unix sockets. */
 void stream_connected(struct stream *s, const char *name);
 
 /* The peer has sent its last byte. */
@@ -99,7 +99,7 @@ void stream_flush_later(struct stream *s);
 /* --- stream_tls.c: of streams with `secure` --- */
 /* Bytes from the socket; the decrypted bytes go to the owner. */
 void stream_tls_receive(struct stream *s, struct span bytes);
-/* Reading goes on after a pause: give the owner what is already decrypted. */
+/* Reading goes on after a pause: give the owner what has already arrived. */
 void stream_tls_resume(struct stream *s);
 /* The socket is at EOF. */
 void stream_tls_eof(struct stream *s);

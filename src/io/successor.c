@@ -39,7 +39,7 @@ static bool is_self(const char *path)
            self.st_dev == st.st_dev;
 }
 
-/* A name without a slash was found in PATH. */
+/* Searches PATH for the file that was started by a name without a slash. */
 static bool put_from_path(struct buf *out, const char *name)
 {
     const char *at = getenv("PATH");

@@ -135,7 +135,7 @@ static int choose_protocol(SSL *ssl, const unsigned char **chosen, unsigned char
     return rc == OPENSSL_NPN_NEGOTIATED ? SSL_TLSEXT_ERR_OK : SSL_TLSEXT_ERR_ALERT_FATAL;
 }
 
-/* Never ask at the terminal. */
+/* Never ask for a passphrase at the terminal. */
 static int no_passphrase(char *text, int size, int writing, void *asked)
 {
     (void)text, (void)size, (void)writing;

@@ -1,10 +1,11 @@
 /*
  * tls: one TLS connection as bytes in and bytes out, by OpenSSL between two memory buffers.
  *
- * It does no I/O: io/stream feeds it the socket's bytes, reads the peer's plain bytes from it, and
- * sends the bytes it puts out (stream_secure, below; only stream_tls.c needs the functions in
- * between). TLS 1.2 and newer, ALPN http/1.1, no renegotiation. A client always checks the server's
- * certificate and name; no option turns that off.
+ * A struct tls does no I/O: io/stream feeds it the socket's bytes, reads the peer's plain bytes
+ * from it, and sends the bytes that it puts out. Others call stream_secure, at the end; only
+ * stream_tls.c needs the functions of "one connection". TLS 1.2 and newer, ALPN http/1.1, no
+ * renegotiation. A client always checks the server's certificate and name; no option turns that
+ * off.
  *
  * A context is what many connections share: certificates, and the authorities to trust. Connections
  * keep what they need of a context, so it may be freed before them.
@@ -48,7 +49,7 @@ enum { TLS_MORE = 0, TLS_END = -1, TLS_BROKEN = -2 };
 /*
  * Continues the handshake, then decrypts the peer's bytes: returns how many, TLS_MORE when more
  * must be fed first, TLS_END when the peer has closed its side, TLS_BROKEN when the connection
- * cannot go on (tls_why). After each of them there may be bytes to send.
+ * cannot go on (tls_why). After every result there may be bytes to send.
  */
 ssize_t tls_read(struct tls *t, char *room, size_t n);
 /* Is the handshake done? */
@@ -57,7 +58,7 @@ bool tls_is_ready(const struct tls *t);
 size_t tls_write(struct tls *t, struct span plain);
 /* Say that nothing follows (close_notify). */
 void tls_end(struct tls *t);
-/* Append the bytes to be sent to `out`; how many there are. */
+/* Move the bytes that wait to be sent into `out`; tls_output is their number. */
 void tls_take_output(struct tls *t, struct buf *out);
 size_t tls_output(const struct tls *t);
 /* Are there fed bytes that tls_read has not seen? */

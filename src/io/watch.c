@@ -1,5 +1,6 @@
 /* Noticing that a file has changed, by libuv's events of the file's folder and by a check every
- * five seconds. Called by hub/follow.c for the configuration file. */
+ * five seconds. Called by hub/follow.c for the configuration file, hub/keyset.c and
+ * hub/signin.c. */
 #include "io/watch.h"
 
 #include "base/log.h"
@@ -11,7 +12,7 @@
 
 enum { SETTLE_MS = 500, LOOK_MS = 5000 };
 
-/* What tells one state of a file from another; all zero when there is no file. */
+/* What distinguishes the states of a file; all zero when there is no file. */
 struct stamp {
     int64_t seconds, nanoseconds, size;
     uint64_t inode;
@@ -22,7 +23,7 @@ struct watch {
     struct loop *loop;
     char *path;
     struct stamp stamp;
-    struct stamp seen;   /* at the last event */
+    struct stamp seen;   /* the state at the last event or check */
     struct timer settle; /* waits until changes stop coming */
     struct timer look;
     void (*changed)(void *arg);
@@ -62,8 +63,8 @@ static void on_settled(struct timer *t)
     w->changed(w->arg);
 }
 
-/* Something has happened in the folder. Only changes of the file itself put the report off: in a
- * folder where others write all the time, it would never come. */
+/* Something has happened in the folder. Only changes of the file itself delay the report: if every
+ * event did, it would never come in a folder where others write all the time. */
 static void suspect(struct watch *w)
 {
     struct stamp now = stamp_of(w->path);

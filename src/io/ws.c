@@ -8,7 +8,7 @@
 
 enum {
     CLOSE_MS = 3000,    /* time for the peer's close frame, and for the end of the stream */
-    MISSED_PINGS = 2,   /* so many pings without any byte back end the connection */
+    MISSED_PINGS = 2,   /* the connection ends after so many pings without any byte back */
     NOWHERE_KEEP = 256, /* capacity that `nowhere` keeps */
 };
 

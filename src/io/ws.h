@@ -36,7 +36,7 @@ enum { WS_PING_MS = 30 * 1000 };
 struct ws_options {
     size_t max_message;  /* bytes; a larger message ends the connection with 1009 */
     size_t queue_limit;  /* bytes that may wait for a slow reader; 0 = STREAM_LIMIT */
-    uint64_t ping_every; /* ms; two pings without any byte back end the connection; 0 = no pings */
+    uint64_t ping_every; /* ms; the connection ends after two pings without reply; 0 = no pings */
 };
 
 /* --- server --- */
@@ -47,8 +47,8 @@ bool ws_is_wanted(const struct http_request *req);
  * Answer the request with 101 and take the connection over. The first of `protocols` (ours, in
  * order of preference, NULL-terminated) that the client offers is chosen. A client that offers none
  * gets none; one that offers only others is refused, unless `protocols` is NULL: then all clients
- * are accepted and no protocol is chosen. Returns NULL when the request was refused, which has been
- * answered then.
+ * are accepted and no protocol is chosen. Returns NULL when the request was refused; the answer is
+ * sent then.
  */
 struct ws *ws_accept(struct loop *l, struct http_exchange *x, const struct http_request *req,
                      const char *const *protocols, const struct ws_options *options,
@@ -58,8 +58,7 @@ struct ws *ws_accept(struct loop *l, struct http_exchange *x, const struct http_
 
 struct ws_target {
     const char *url;     /* ws:// or wss://HOST[:PORT][/PATH][?QUERY] */
-    const char *ca;      /* file with the authorities to trust (wss), in place of the
-                            system's; NULL = those */
+    const char *ca;      /* file of authorities to trust (wss); NULL = the system's */
     const char *address; /* connect to this ("unix:PATH"), not to the URL's host; or NULL */
     const char *const *protocols; /* to offer, NULL-terminated; NULL = none */
     struct span headers;          /* more header lines of the handshake ("Name: value\r\n") */
@@ -68,9 +67,9 @@ struct ws_target {
 };
 
 /*
- * Connect. Everything in `target` is copied. A server that chooses no protocol is accepted, one
- * that chooses a protocol that was not offered is not. NULL, with `err` filled, only for a wrong
- * URL or a file of authorities that cannot be read.
+ * Connect. Everything in `target` but `reach` is copied. A server that chooses no protocol is
+ * accepted, one that chooses a protocol that was not offered is not. NULL, with `err` filled, only
+ * for a wrong URL or a file of authorities that cannot be read.
  */
 struct ws *ws_connect(struct loop *l, const struct ws_target *target,
                       const struct ws_options *options, const struct ws_events *on, void *owner,

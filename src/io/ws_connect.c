@@ -66,7 +66,7 @@ struct answer {
     bool upgrade, connection;
     struct span accept, protocol;
     bool extensions;
-    bool twice; /* a header that must be unique stands twice */
+    bool twice; /* a header that must be unique appears twice */
 };
 
 static bool lists(struct span list, struct span word)
@@ -109,7 +109,7 @@ static int status_of(struct span line)
     return fine ? (int)status : 0;
 }
 
-/* `head` is all lines with their CRLF, without the blank one. False: not HTTP. */
+/* `head` is all lines with their CRLF, without the blank line at the end. False: not HTTP. */
 static bool read_answer(struct answer *a, struct span head)
 {
     for (bool first = true; head.n; first = false) {

@@ -17,7 +17,7 @@
 enum {
     NAME_LONGEST = 128,   /* bytes of a file's name that are kept */
     MOST_ALIKE = 1000,    /* files of the same name, told apart by a number */
-    LOOKED_AT = 8 * 1024, /* bytes of a file of an unknown type */
+    LOOKED_AT = 8 * 1024, /* bytes of a file that are checked when its type is unknown */
 };
 
 /* The first row of a type is the one whose ending is used. */
@@ -92,7 +92,7 @@ const char *attachment_mime(struct span name)
     return NULL;
 }
 
-/* No NUL, and UTF-8 but for a character that is cut off at the end of what is looked at. */
+/* The first LOOKED_AT bytes are UTF-8 without NUL; the last character may end behind them. */
 static bool is_text(struct span bytes)
 {
     const char *p = bytes.p, *end = p + (bytes.n < LOOKED_AT ? bytes.n : LOOKED_AT);
@@ -119,7 +119,7 @@ bool attachment_is_binary(struct span mime, struct span bytes)
 
 /* --- saving --- */
 
-/* The last part of a name, with what could be misread in a folder replaced. */
+/* The last part of a name, with `_` for control characters, <>:"|?* and a dot at its start. */
 static void put_name(struct buf *out, struct span wanted)
 {
     struct span leaf = wanted;
@@ -139,7 +139,8 @@ static void put_name(struct buf *out, struct span wanted)
         buf_str(out, "attachment");
 }
 
-/* NAME, NAME-2, NAME-3 ... with the ending behind the number, whichever is free. */
+/* Creates the first of NAME, NAME-2, NAME-3 ... that is free; the number goes before the
+ * extension. */
 static int create(struct buf *path, const char *folder, struct span name)
 {
     size_t dot = name.n;
@@ -237,8 +238,8 @@ void attachment_put(struct buf *out, const struct attachment *a, struct span mim
 
 /* --- opening --- */
 
-/* The path from the folder on. Agents that share the folder's parent write the folder's name before
- * that. Empty when the path leads elsewhere. */
+/* The path relative to the folder; empty when the path leads elsewhere. Agents that share the
+ * folder's parent write the folder's name first: it is removed. */
 static struct span from_folder(const char *folder, struct span path)
 {
     struct span whole = span_str(folder), leaf = whole;
@@ -254,7 +255,7 @@ static struct span from_folder(const char *folder, struct span path)
     return span_starts(path, SPAN("/")) ? SPAN_EMPTY : path;
 }
 
-/* Opens part after part, none of them a link. */
+/* Opens the path part by part; none of the parts may be a link. */
 static int open_inside(const char *folder, struct span rest)
 {
     int fd = open(folder, O_PATH | O_DIRECTORY | O_CLOEXEC);

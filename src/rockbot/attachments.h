@@ -3,8 +3,8 @@
  * that are too large for a message, or binary.
  *
  * Files get a name that is not taken, and mode 0600. Rialto never deletes them: that is left to the
- * operator who shares the folder with the agents. What is read is in the folder, whatever the name
- * says: no part of the path may be a link or lead out of it.
+ * operator who shares the folder with the agents. Only files inside the folder are read: no part of
+ * a path may be a link or lead out of the folder.
  *
  * Nouns: attachment_.
  */
@@ -24,8 +24,8 @@ struct attachment {
     uint64_t size;
 };
 
-/* Saves `text` as it is. The name is random, with the extension of the MIME type, unless `wanted`
- * has one. */
+/* Saves `text` as it is, under the name `wanted`. If that is empty, the name is random, with the
+ * extension of the MIME type. */
 MUST_CHECK int attachment_save(struct attachment *a, const char *folder, struct span text,
                                struct span mime, struct span wanted, struct err *err);
 /* Saves the decoded `base64`, under a random name. */
@@ -35,8 +35,8 @@ void attachment_fini(struct attachment *a);
 /* Append path, name, size and mime, as members of an object. */
 void attachment_put(struct buf *out, const struct attachment *a, struct span mime);
 
-/* Opens a file of the folder, named by its absolute path or from the folder on. Returns a
- * descriptor and its size, or a negative code. */
+/* Opens a file of the folder, named by its absolute path or by its path relative to the folder.
+ * Returns a descriptor and its size, or a negative code. */
 MUST_CHECK int attachment_open(const char *folder, struct span path, uint64_t *size,
                                struct err *err);
 
@@ -45,7 +45,7 @@ size_t attachment_size(struct span base64);
 /* Appends the bytes of a base64 text that may have white space in it. */
 MUST_CHECK int attachment_decode(struct buf *out, struct span base64);
 
-/* The MIME type that the end of a file's name tells; NULL when it tells none. */
+/* The MIME type for the extension of a file's name; NULL when it is not known. */
 const char *attachment_mime(struct span name);
 /* Is a file binary, by its type or, if that is not known, by its bytes? */
 bool attachment_is_binary(struct span mime, struct span bytes);

@@ -1,5 +1,5 @@
-/* A file in a member of a JSON text: is it one, is it binary, and the text without its bytes.
- * Called by content.c. */
+/* A file in a member of a JSON text: checks whether there is one and whether it is binary, and
+ * replaces its bytes in the text. Called by content.c. */
 #include "rockbot/capture.h"
 
 #include "base/log.h"
@@ -27,7 +27,8 @@ static void get(struct buf *out, struct span object, const char *name)
     }
 }
 
-/* Opens a copy of the object without these members and the one with the bytes; not closed. */
+/* Writes a copy of the object, not closed, without the member that has the bytes and without the
+ * members that the caller adds. */
 static void put_rest(struct buf *out, struct span object, const char *content, bool described)
 {
     static const char *const ours[] = {"note", "path", "name", "size", "mime"};

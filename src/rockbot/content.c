@@ -1,6 +1,6 @@
 /* Converts results of tools, resources and prompts to RockBot's content, with large parts saved as
- * attachments; also shortens texts. Called by worker_invoke.c, worker_manage.c, job.c, news.c,
- * surface.c and hints.c. */
+ * attachments; also shortens texts. Called by worker_invoke.c, worker_manage.c, job.c, handback.c,
+ * enclosures.c, form.c, news.c, surface.c and hints.c. */
 #include "rockbot/content.h"
 
 #include "base/log.h"
@@ -227,7 +227,7 @@ void content_read(struct content *c, struct span result, const struct content_op
         buf_char(&c->blocks, ']');
     if (only_text)
         buf_reset(&c->blocks, 0);
-    /* The records of the bus have no member for structuredContent. */
+    /* The records of the bus have no member for structuredContent: it becomes the text. */
     if (!c->text.n && !c->blocks.n && structured.type == JSON_OBJECT)
         buf_span(&c->text, structured.value);
 }

@@ -15,7 +15,7 @@ struct content_options {
     const char *attachments; /* NULL = there is no folder */
     size_t attach_limit;     /* base64 bytes of a block that may stay in the message */
     size_t inline_limit;     /* bytes of a text resource that may stay in the message */
-    const struct config_capture *capture; /* where texts have a file in them; NULL = nowhere */
+    const struct config_capture *capture; /* rule for files inside of texts; NULL = none */
 };
 
 struct content {

@@ -14,16 +14,16 @@
 
 enum {
     PIECES_MAX = 16,        /* files of one call */
-    INLINE_MAX = 16 << 20,  /* bytes of files that may stand in the arguments */
+    INLINE_MAX = 16 << 20,  /* bytes of files that may be put into the arguments */
     ANSWER_MAX = 64 * 1024, /* bytes of the answer to an upload */
-    SHOWN_MAX = 100,        /* bytes of it that are shown */
-    FORGET_MS = 30 * 1000,  /* for the server's host to forget a file */
+    SHOWN_MAX = 100,        /* bytes of that answer that are shown */
+    FORGET_MS = 30 * 1000,  /* time limit for deleting a file on the server's host */
 };
 
 /* A part of the arguments that is replaced. */
 struct enclosure {
     struct span old;  /* in job->arguments */
-    struct span path; /* of a file that is to be read; empty: `fresh` is all */
+    struct span path; /* of a file that is to be read; empty: `fresh` is complete */
     struct buf fresh;
 };
 
@@ -114,8 +114,8 @@ static struct span parameter_of(struct span header, const char *name)
     return SPAN_EMPTY;
 }
 
-/* The name in a Content-Disposition; in UTF-8, percent-encoded, if it is given that way, too (RFC
- * 6266). */
+/* The file name in a Content-Disposition header; `filename*` (percent-encoded UTF-8, RFC 6266) wins
+ * over `filename`. */
 static void put_told_name(struct buf *out, struct span header)
 {
     struct span coded = parameter_of(header, "filename*=UTF-8''");
@@ -142,7 +142,7 @@ static bool put_failure(struct buf *out, const struct document_answer *a)
     return out->n > 0;
 }
 
-/* The address of a file that the server's host has, or of all. */
+/* The path of a file on the server's host, or the path for uploads when `id` is empty. */
 static void put_path(struct buf *out, const struct config_attachments *rules, struct span id)
 {
     buf_str(out, rules->endpoint);
@@ -155,7 +155,7 @@ static void put_path(struct buf *out, const struct config_attachments *rules, st
             buf_printf(out, "%%%02X", (unsigned char)id.p[i]);
 }
 
-/* --- out --- */
+/* --- files that are sent --- */
 
 static void step(struct enclosures *f);
 
@@ -166,7 +166,7 @@ static void fail_file(struct enclosures *f, const char *code, const char *why)
              SPAN_ARG(f->job->server), why);
 }
 
-/* The item without its path, with what the server understands in its place. */
+/* The item without its path, and with `members`, which the server understands. */
 static void put_item(struct buf *out, struct span item, struct span members)
 {
     static const char *const gone[] = {"path", "name", "base64Content", "attachmentId"};
@@ -288,7 +288,7 @@ static const char *put_inline(struct enclosures *f, int fd, struct span name, ui
     return NULL;
 }
 
-/* The next file. False: the job has failed, or an upload is under way. */
+/* Packs the next file. False: the job has failed, or an upload is under way. */
 static bool pack_file(struct enclosures *f, const struct config_attachments *rules)
 {
     struct span path = f->pieces[f->at].path, name = leaf_of(path);
@@ -376,7 +376,7 @@ static bool find_items(struct enclosures *f, struct span list)
     return true;
 }
 
-/* How the server is to answer: with the bytes if they are said to be few, else with an id. */
+/* How the server is to answer: with the bytes if the size hint is small, else with an id. */
 static const char *mode_of(const struct job *j, const struct config_attachments *rules)
 {
     struct json_slot hint = json_get(j->arguments, "sizeHint");
@@ -424,7 +424,8 @@ static bool find_pieces(struct enclosures *f, const struct config_attachments *r
     return true;
 }
 
-/* With the files in it the call is another than the one that a person must allow. */
+/* A rule has a person asked about the call as it came, but not about the call with the files in it:
+ * the rule would be bypassed. */
 static bool is_let_past(const struct job *j, struct view *v, const struct request *request)
 {
     return j->packed && j->asks &&
@@ -451,7 +452,7 @@ bool enclosures_pack(struct job *j, struct view *v, const struct request *reques
     bool fits = find_pieces(f, rules);
     j->packed = true;
     j->asks = f->prospect == PROSPECT_ASKED;
-    /* A call that a rule denies is denied as it came. */
+    /* A call that a rule denies is opened as it came: the rule denies it then. */
     if (fits && (!f->n || f->prospect == PROSPECT_DENIED)) {
         enclosures_drop(j);
         return true;
@@ -467,7 +468,7 @@ bool enclosures_pack(struct job *j, struct view *v, const struct request *reques
     return false;
 }
 
-/* --- in --- */
+/* --- files that are received --- */
 
 static void fail_saving(struct job *j, const char *why)
 {
@@ -478,7 +479,7 @@ static void fail_saving(struct job *j, const char *why)
     worker_reply_result(j, buf_view(&text), SPAN_EMPTY, true);
 }
 
-/* True when the file is there, and the agent has its path. */
+/* True when the file is saved and its path is sent to the agent. */
 static bool save(struct job *j, struct span bytes, struct span mime, struct span name)
 {
     struct attachment file;
@@ -498,7 +499,7 @@ static bool save(struct job *j, struct span bytes, struct span mime, struct span
     return true;
 }
 
-/* Takes what the server's host says of the file. */
+/* Takes the type and the name of the file from the answer's headers. */
 static void read_head(struct enclosures *f, const struct http_head *head)
 {
     struct span type = http_head_value(head, "Content-Type");
@@ -539,7 +540,7 @@ static void on_downloaded(void *owner, const struct document_answer *a)
                             NULL, NULL);
 }
 
-/* The object in the first text of the result that is one; false when there is none. */
+/* The first text of the result that is a JSON object; false when there is none. */
 static bool find_payload(struct buf *out, struct span result)
 {
     struct json_slot list = json_get(result, "content");
@@ -593,7 +594,7 @@ bool enclosures_unpack(struct job *j, struct span result)
     if (!base64.n)
         get_any(&f->id, object, ids, COUNT_OF(ids));
     if (span_is(buf_view(&f->id), ".") || span_is(buf_view(&f->id), ".."))
-        f->id.n = 0; /* that would be another place of the host */
+        f->id.n = 0; /* it would lead to another path of the host */
     if (f->id.n && !f->name.n)
         buf_span(&f->name, buf_view(&f->id));
     if (f->id.n)

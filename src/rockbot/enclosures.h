@@ -21,7 +21,7 @@ bool enclosures_pack(struct job *j, struct view *v, const struct request *reques
                      void (*next)(struct job *j));
 /* Saves the file of a result. False: there is none, and the result is the agent's. */
 bool enclosures_unpack(struct job *j, struct span result);
-/* What is on its way is given up. */
+/* Gives up an upload or a download that is under way. */
 void enclosures_drop(struct job *j);
 
 #endif

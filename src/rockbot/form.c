@@ -16,7 +16,7 @@ static bool is_one_of(struct span text, const char *const *words, size_t n)
     return false;
 }
 
-/* Letters and digits of the name alone: "API-Key" and "api_key" are the same. */
+/* Separators in the name do not count: "API-Key" and "api_key" are the same. */
 static bool is_credential(struct span raw_name, struct span field)
 {
     static const char *const parts[] = {

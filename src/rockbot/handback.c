@@ -12,7 +12,7 @@
 enum {
     MAX_OPEN = 50,
     MAX_OPEN_OF_SESSION = 5,
-    MAX_KEPT = 150,           /* open ones, and ended ones whose end a late answer is told */
+    MAX_KEPT = 150,           /* open ones, and ended ones to tell a late answer why */
     MAX_QUESTION = 32 * 1024, /* bytes of a question */
     APPROVAL_MS = 60 * 1000,  /* how long an answer waits for its approval */
     MINUTE_MS = 60 * 1000,
@@ -24,14 +24,14 @@ struct handback {
     struct span id, agent, session, server, tool, call_id, arguments;
     struct span key, schema;
     struct call *call;            /* waits for the answer; NULL when it has ended or goes on */
-    uint64_t budget;              /* of the call, again after the answer */
-    uint64_t asked;               /* questions of this call so far, with this one */
+    uint64_t budget;              /* of the call; begins again after the answer */
+    uint64_t asked;               /* questions of this call so far, including this one */
     bool decides;                 /* the answer needs an approval */
-    bool saves;                   /* as of the job */
+    bool saves;                   /* copied from the job */
     struct job *answer;           /* waits for its approval, or NULL */
     struct span content;          /* of that answer */
-    char approval[ID_TOKEN_SIZE]; /* its id */
-    char ended[160];              /* why there is no answer to give any more; "" while open */
+    char approval[ID_TOKEN_SIZE]; /* id of the request for its approval */
+    char ended[160];              /* why the question cannot be answered any more; "" while open */
 };
 
 static bool is_open(const struct handback *q)
@@ -69,7 +69,7 @@ static struct handback *find_call(const struct bus_worker *w, const struct call 
 
 /* --- asking --- */
 
-/* May one more question be open? Of those that have ended, the oldest makes room. */
+/* May one more question be open? Drops the oldest ended question when too many are kept. */
 static bool has_room(struct bus_worker *w, struct span agent, struct span session)
 {
     size_t n = 0, n_session = 0;
@@ -126,7 +126,7 @@ static struct handback *handback_new(const struct job *j, const struct ask *ask,
     return q;
 }
 
-/* The agent reads the server's words as one line each, so that they cannot pass for ours. */
+/* The agent reads the server's words as one line each, so that they cannot be taken for ours. */
 static void put_question(struct buf *out, const struct handback *q, struct span message,
                          struct span fields)
 {
@@ -185,7 +185,7 @@ bool handback_ask(struct job *j, const struct ask *ask)
 
 /* --- ends --- */
 
-/* An answer that waits for its approval has nothing to wait for any more. */
+/* Ends the question. An answer that waits for its approval fails. */
 static void end(struct handback *q, const char *why, struct span detail)
 {
     struct job *answer = q->answer;
@@ -332,7 +332,7 @@ static void on_approval(void *owner, const struct bus_delivery *d)
     message_copy_fini(&copy);
 }
 
-/* Calls that wait do not outlive the worker; the id tells whether the worker is another. */
+/* A waiting call does not outlive its worker; the id tells whether an earlier worker asked. */
 static void fail_unknown(struct job *j)
 {
     char own[16];

@@ -1,6 +1,6 @@
 /* One request of an agent: duplicates, time limit, waiting for the server, opening the call,
- * sending the reply. Called by worker_invoke.c, worker_manage.c and worker.c, and by the core with
- * the events of the call. */
+ * sending the reply. Called by worker_invoke.c, worker_manage.c, worker.c, handback.c and
+ * enclosures.c, and by the core with the events of the call. */
 #include "base/log.h"
 #include "base/mem.h"
 #include "bus/topic.h"
@@ -33,7 +33,8 @@ static struct span reply_topic_of(struct job *j, const struct message *m)
     return copy;
 }
 
-/* A message that came before waits for the running job's reply, or the kept reply is sent again. */
+/* A message that was received before: it waits for the running job's reply, or gets the kept reply
+ * again. */
 static void come_again(struct bus_worker *w, struct recent_entry *e, const struct bus_delivery *d)
 {
     struct job *running = e->work;
@@ -242,7 +243,8 @@ void job_open(struct job *j, struct view *v, const struct request *request)
 {
     struct bus_worker *w = j->worker;
 
-    /* After a time without running (SIGSTOP, sleep) the server's events come before our timers. */
+    /* After this process was stopped (SIGSTOP, sleep) the server's events come before our timers:
+     * the budget may be used up already. */
     if (loop_now(w->loop) - j->began >= j->budget) {
         timer_clear(loop_timers(w->loop), &j->timer);
         on_timer(&j->timer);
@@ -261,7 +263,7 @@ static void on_event(struct peer *self, struct call *call, const struct event *e
 }
 
 /* A question that is not handed back is declined, which lets the server go on without the answer.
- * Whether a held call may run is the operator's to say. */
+ * Only the operator decides whether a held call may run: the agent is not asked. */
 static void on_ask(struct peer *self, struct call *call, const struct ask *ask)
 {
     struct job *j = call->consumer_data;

@@ -47,9 +47,9 @@ struct job {
     bool timed_out;
     void (*resume)(struct job *j); /* set while the job waits: called when a server changed */
     bool awaits;                   /* the job has asked for its server to be started */
-    uint64_t starts;               /* starts of the server before that */
+    uint64_t starts;               /* number of starts of the server before that */
     bool relisted;                 /* the server was asked for its lists because of this job */
-    uint64_t generation;           /* of the catalog at that time */
+    uint64_t generation;           /* generation of the catalog at that time */
     struct call *call;
     struct enclosures
         *enclosures;     /* of the arguments or the result, on their way (enclosures.h); or NULL */

@@ -15,7 +15,7 @@
 #include <inttypes.h>
 #include <stdio.h>
 
-/* How long the bus may keep an event or a request for approval: later ones are of no use. */
+/* How long the bus may keep an event or a request for approval: after that nobody needs it. */
 enum { EVENT_WORTH_MS = 30 * 1000, ASK_WORTH_MS = 60 * 1000, MAX_ASKS = 1000 };
 
 struct bus_news {

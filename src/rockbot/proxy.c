@@ -1,5 +1,5 @@
 /* The proxy's list of remote servers, the announcements that change the list, and what happens when
- * the bus goes up or down. Called by hub/bus_role.c. */
+ * the bus goes up or down. Called by hub/bus_role.c; admin/buses.c lists the servers. */
 #include "rockbot/proxy.h"
 
 #include "base/ascii.h"

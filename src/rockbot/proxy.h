@@ -23,7 +23,7 @@ struct bus_proxy_options {
     uint64_t timeout;   /* ms that a bridge may take for a call; 0 = 60 s */
     uint64_t margin;    /* ms that we wait longer than that; 0 = 5 s */
     uint64_t patience;  /* ms the bus may be away before its servers count as down; 0 = 30 s */
-    bool plain_names;   /* reply topics and groups exactly as RockBot has them; one proxy only */
+    bool plain_names;   /* reply topics and groups exactly as in RockBot; one proxy only */
     bool beside_worker; /* a worker of this process serves the same agent: its announced
                            servers are our own and do not become providers */
 };

@@ -81,7 +81,7 @@ struct errand {
 };
 
 /* --- errand.c --- */
-/* `wait_ms` is how long the answer may take, and the bus until it has the request; the answer to an
+/* `wait_ms` is the time limit for the bus to take the request, and for the answer; the answer to an
  * invocation has the deadline of its call. */
 struct errand *errand_send(struct remote *r, const struct errand_kind *kind, struct call *call,
                            struct span body, struct message *m, uint64_t wait_ms);
@@ -102,7 +102,8 @@ void remote_indexed(struct remote *r, struct span fingerprint, bool has_resource
 bool remote_tools(struct remote *r, struct span tools, struct span removed);
 /* Asks for the server's details; again after the answer if a request is under way. */
 void remote_ask(struct remote *r);
-/* Drops all errands; a provider that starts or is ready is lost. Not inside its verbs or ops. */
+/* Drops all errands; a provider that starts or is ready is lost. Must not be called inside the
+ * provider's verbs or ops. */
 void remote_lost(struct remote *r, const char *why);
 
 /* --- remote_calls.c --- */

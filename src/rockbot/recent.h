@@ -36,7 +36,8 @@ void recent_fini(struct recent *r);
 struct recent_entry *recent_find(const struct recent *r, struct span source, struct span id);
 /* The message must not be in the table yet. */
 struct recent_entry *recent_add(struct recent *r, struct span source, struct span id, void *work);
-/* The work is done; the reply is copied. With too many under way the entry is dropped at once. */
+/* The work is done; the reply is copied. When too many messages are being worked on, the entry is
+ * dropped at once. */
 void recent_finish(struct recent *r, struct recent_entry *e, struct span topic,
                    const struct message *reply);
 

@@ -132,8 +132,8 @@ static const struct errand_kind read_resource = {.request = ROCKBOT_READ_RESOURC
                                                  .answered = resource_answered,
                                                  .failed = call_failed};
 
-/* How long the bridge may take, and the bus until it has the request: shorter than the rest of the
- * call's time, so that their errors, which say more, come first. */
+/* The time limit for the bus and the bridge: shorter than the rest of the call's time, so that
+ * their errors, which say more than a timeout, come first. */
 static uint64_t time_for_bridge(const struct remote *r, const struct call *call)
 {
     const struct bus_proxy_options *options = &r->proxy->options;

@@ -377,7 +377,8 @@ static void drop_removed(struct bus_worker *w)
         struct known *k = LIST_ENTRY(it, struct known, node);
         if (k->there)
             continue;
-        /* Also if the server was not announced again after the bus was away. */
+        /* The removal is announced even if the server was not announced again after the bus was
+         * away. */
         if (k->entry.n)
             LIST_EACH (&w->listeners, l)
                 tell_removal(w, LIST_ENTRY(l, struct bus_listener, node)->agent, k);

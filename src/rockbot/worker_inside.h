@@ -54,7 +54,7 @@ struct known {
     uint64_t relisted_at;  /* when the server was last asked for its lists */
     struct list askers;    /* of struct bus_asker */
     size_t n_askers;
-    bool relisting; /* asked for the askers: the answer is a generation other than `generation` */
+    bool relisting; /* asked for the askers: a generation other than `generation` is the answer */
     uint64_t generation;
     char fingerprint[65];    /* as announced */
     struct buf entry, tools; /* as announced: entry of the index, JSON array of the tools' names */
@@ -77,7 +77,7 @@ struct bus_worker {
     struct list questions; /* of struct handback (handback.c), oldest first */
     size_t n_questions;
     char token[ID_TOKEN_SIZE]; /* tells the questions of this worker from those before a restart */
-    struct bus_sub *approvals; /* of answers; NULL when there are none */
+    struct bus_sub *approvals; /* of answers to questions; NULL when options->approvals is off */
     bool was_up, said_anything;
     struct observer servers;
     struct timer next_look;         /* for a look without a change of a server */
@@ -110,7 +110,7 @@ void handback_fini(struct bus_worker *w);
 /* The job's server asks. True: the agent has the question as the job's reply, and the call waits.
  */
 bool handback_ask(struct job *j, const struct ask *ask);
-/* A waiting call: its question was taken back; it has ended. */
+/* About a waiting call: the server took its question back; the call has ended. */
 void handback_withdrawn(struct bus_worker *w, const struct call *call);
 void handback_done(struct bus_worker *w, const struct call *call, const struct outcome *outcome);
 /* An agent's answer: `slots` of ROCKBOT_ANSWER. */
@@ -121,7 +121,7 @@ void handback_release(struct bus_worker *w, struct span agent, struct span sessi
 bool handback_is_elsewhere(const struct bus_worker *w, struct span id);
 
 /* --- worker_invoke.c, worker_manage.c --- */
-/* Reply to an invoke, or to an answer, with a result; with the end of the call. */
+/* Replies to an invoke or an answer: with this result; with the outcome of the call. */
 void worker_reply_result(struct job *j, struct span text, struct span blocks, bool is_error);
 void worker_finish_invoke(struct job *j, const struct outcome *outcome);
 void worker_invoke(struct bus_worker *w, const struct bus_delivery *d);

@@ -1,5 +1,6 @@
 /* Tool calls of agents: reads the message, finds server and tool, makes the call, and writes the
- * result or the error. Called by worker.c for messages of served agents on the invoke topic. */
+ * result or the error. Called by worker.c for messages of served agents on the invoke topic, and by
+ * handback.c and enclosures.c to reply. */
 #include "base/log.h"
 #include "base/map.h"
 #include "base/mem.h"
@@ -273,7 +274,8 @@ static uint64_t budget_of(struct bus_worker *w, const struct provider *p, uint64
     return given - (given / 2 < MARGIN_MS ? given / 2 : MARGIN_MS);
 }
 
-/* {"name":NAME,"arguments":{...},"_meta":{}}; the request has the places of name and _meta. */
+/* {"name":NAME,"arguments":{...},"_meta":{}}; sets the positions of name and _meta in the
+ * request. */
 static void put_params(struct buf *params, struct buf *meta, const struct job *j, struct span tool,
                        struct request *request)
 {

@@ -134,7 +134,8 @@ int amqp_reader_feed(struct amqp_reader *r, struct span chunk, amqp_frame_fn *on
 
 /* --- tables: how deep, and are they well formed? --- */
 
-/* Bytes of a field's value by its kind; 0 = a length of four bytes, then as many bytes. */
+/* The size of a field's value by its kind; 0: no value ('V'), or its size precedes it (is_counted).
+ * False: unknown kind. */
 static bool fixed_size(char kind, size_t *size)
 {
     static const struct {
@@ -204,7 +205,7 @@ static int check_table(struct span in)
 /* --- fields --- */
 
 /*
- * Cuts off the field at the start of `rest`: '1', '2', '4' and '8' are numbers of so many bytes,
+ * Cuts off the field at the start of `rest`: '1', '2', '4' and '8' are numbers of that many bytes,
  * 's' is a short text, 'S' a long text, 'T' a table. Gives the number, or the bytes of the text or
  * table.
  */
@@ -228,7 +229,7 @@ static bool take_field(struct span *rest, char kind, uint64_t *number, struct sp
 
 /* --- methods --- */
 
-/* A field of a method, and the member of struct amqp_method that receives it; 0: none does. */
+/* A field of a method, and the member of struct amqp_method that receives it; 0: it is skipped. */
 struct method_field {
     char kind;
     uint8_t to;

@@ -21,7 +21,7 @@
 enum {
     AMQP_MIN_FRAME = 4096, /* every peer must accept frames of this size */
     AMQP_WORD = 255,       /* the longest name, key or id */
-    AMQP_HEADERS = 64,     /* so many text headers of a message are read, others are ignored */
+    AMQP_HEADERS = 64,     /* text headers of a message that are read; others are ignored */
     AMQP_DEPTH = 16,       /* of nested tables */
 };
 
@@ -104,7 +104,8 @@ struct amqp_properties { /* of a message; empty or 0 = absent */
     size_t n_headers;
 };
 
-/* The size of the body that follows a HEADER frame. ERR_PROTOCOL when the frame is too short. */
+/* The size of the body that follows a HEADER frame. ERR_PROTOCOL when the frame is too short or
+ * its class is not basic. */
 MUST_CHECK int amqp_read_body_size(struct span payload, uint64_t *size);
 /* Headers that are not texts are left out. ERR_PROTOCOL or ERR_DEPTH when the properties are
  * malformed or nested too deep. */

@@ -228,7 +228,7 @@ void amqp_put_confirm_select(struct buf *out, uint16_t channel)
 {
     size_t at = begin_method(out, channel, CONFIRM, 10);
 
-    put_number(out, 0, 1); /* it is to be answered */
+    put_number(out, 0, 1); /* no-wait is off: the server answers */
     end_frame(out, at);
 }
 
@@ -278,7 +278,7 @@ void amqp_put_queue_bind(struct buf *out, uint16_t channel, struct span queue, s
 
     put_word(out, exchange);
     put_word(out, key);
-    put_number(out, 0, 1); /* it is to be answered */
+    put_number(out, 0, 1); /* no-wait is off: the server answers */
     put_no_table(out);
     end_frame(out, at);
 }
@@ -319,7 +319,7 @@ void amqp_put_cancel(struct buf *out, uint16_t channel, struct span consumer)
     size_t at = begin_method(out, channel, BASIC, 30);
 
     put_word(out, consumer);
-    put_number(out, 0, 1); /* it is to be answered */
+    put_number(out, 0, 1); /* no-wait is off: the server answers */
     end_frame(out, at);
 }
 

@@ -48,7 +48,7 @@ void amqp_put_nack(struct buf *out, uint16_t channel, uint64_t tag, bool requeue
 struct amqp_message { /* to publish; texts, except of headers, have at most AMQP_WORD bytes */
     struct span exchange, routing_key;
     struct span content_type, correlation_id, reply_to, message_id,
-        type; /* written if empty, too */
+        type; /* all written, even if empty */
     uint64_t timestamp;
     const struct amqp_header *headers;
     size_t n_headers;

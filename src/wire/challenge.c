@@ -1,5 +1,5 @@
 /* WWW-Authenticate taken apart: challenges of several schemes with their parameters. Called for
- * answers with status 401 and 403 by mcp/server/http_request.c and hub/. */
+ * answers with status 401 and 403 by hub/discovery.c and hub/signin.c. */
 #include "wire/challenge.h"
 
 #include "base/ascii.h"
@@ -68,7 +68,7 @@ static bool take_value(struct challenge_reader *r, struct span *out)
     return out->n > 0;
 }
 
-/* NAME = VALUE. False, and nothing taken, if no parameter stands here: then it is a scheme. */
+/* The NAME and = of a parameter. False, with nothing taken, if a scheme or the end follows. */
 static bool take_name(struct challenge_reader *r, struct span *name)
 {
     struct span before = r->rest;
@@ -140,7 +140,7 @@ bool challenge_read(struct span value, struct challenge *out, struct buf *scratc
     *out = (struct challenge){0};
     if (value.n > CHALLENGE_MAX)
         return false;
-    buf_room(scratch, value.n + 1); /* texts are not longer unescaped: they do not move */
+    buf_room(scratch, value.n + 1); /* enough for all texts, so that they do not move */
     for (skip(&r, " \t,"); r.rest.n; skip(&r, " \t,")) {
         struct challenge c = {0};
         struct span scheme = take_token(&r);

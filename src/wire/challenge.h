@@ -17,9 +17,9 @@ struct challenge {
 };
 
 /*
- * Reads the value of the header; several headers are one, with commas between. The texts are
- * unescaped into `scratch` and valid until it changes. False, and nothing in `out`: there is no
- * Bearer challenge that makes sense (a parameter that stands twice makes none).
+ * Reads the value of the header; join several headers with commas. The texts are unescaped into
+ * `scratch` and valid until it changes. False, with `out` empty, when there is no valid Bearer
+ * challenge (one with a parameter that occurs twice is not valid).
  */
 bool challenge_read(struct span value, struct challenge *out, struct buf *scratch);
 

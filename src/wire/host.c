@@ -1,5 +1,6 @@
-/* Names of hosts and their ports in Host and Origin headers. Called by hub/front.c, and by
- * config/check*.c for addresses in the configuration. */
+/* Names of hosts and their ports in Host and Origin headers. Called by url.c, hub/front.c,
+ * hub/hub.c and hub/callback.c, and for addresses in configurations by config/check*.c and
+ * cmd/host_setup_plan.c. */
 #include "wire/host.h"
 
 #include "base/ascii.h"

@@ -86,7 +86,7 @@ static const llhttp_settings_t callbacks = {
  * --- a complete head ---
  *
  * llhttp has checked every byte, so lines need only be split. But llhttp tolerates some line ends,
- * blanks and folded lines that a proxy before us may read in another way; here they are refused.
+ * blanks and folded lines that a proxy in front of us may read differently; here they are refused.
  */
 
 /* The CRLF that ends the line at `at`; NULL when there is none. */
@@ -138,7 +138,7 @@ static int read_head(struct http_parser *p)
 {
     const char *at = p->head.p, *end = at + p->head.n;
 
-    /* RFC 9112 2.2: blank lines before the request line. */
+    /* RFC 9112 2.2: blank lines before the request line are skipped. */
     while (at < end && (*at == '\r' || *at == '\n'))
         at++;
     const char *stop = line_end(at, end);

@@ -57,7 +57,7 @@ static const char *skim_escape(struct skim *s, const char *p)
     }
 }
 
-/* The rest of a string, from its first byte that is not plain ASCII or from its closing quote. */
+/* The rest of a string; `p` is where scan_text has stopped. */
 static const char *skim_string_rest(struct skim *s, const char *p)
 {
     const char *const end = s->end;
@@ -187,9 +187,9 @@ static const char *skim_scalar(struct skim *s, const char *p, char c)
 static const char *skim_plain(struct skim *s, const char *p)
 {
     const unsigned allowed = JSON_MAX_DEPTH - s->depth;
-    char closers[JSON_MAX_DEPTH]; /* the bracket that ends each container around the open one */
+    char closers[JSON_MAX_DEPTH]; /* the brackets that end the containers around the innermost */
     unsigned depth = 0;
-    char closer = 0; /* the bracket that ends the open container */
+    char closer = 0; /* the bracket that ends the innermost open container */
 
     for (;;) {
         char c = skim_peek(s, &p);
@@ -418,8 +418,8 @@ enum json_type json_type_of(struct span value)
 }
 
 #if JSON_SCAN_SIMD
-/* Of the bits set, takes each odd one (1st, 3rd, ...) as a start and the next as an end, and sets
- * the bits from start to before end. */
+/* Takes the 1st, 3rd, ... set bit as a start and the next set bit as its end, and sets all bits
+ * from each start up to, but not including, its end. */
 static unsigned bits_between(unsigned bits)
 {
     bits ^= bits << 1;
@@ -447,7 +447,7 @@ static unsigned bits_escaped(unsigned backslashes, unsigned *carry)
 
 /*
  * The pointer behind the validated object or array at `p`; `end` when that is not closed. Only
- * brackets count, and of strings only where they end.
+ * brackets outside of strings are looked at.
  */
 static const char *skip_container(const char *p, const char *end)
 {
@@ -494,7 +494,7 @@ static const char *skip_container(const char *p, const char *end)
 
 /*
  * The pointer behind the validated value at `p`. Nothing is checked again, but even in a text that
- * was never validated it is at most `end`.
+ * was never validated the result is at most `end`.
  */
 static const char *skip_value(const char *p, const char *end)
 {

@@ -77,8 +77,8 @@ MUST_CHECK int json_skim(struct span text, const struct json_shape *shape, struc
                          enum json_type *type, size_t *at);
 /*
  * The same, with two arrays of slots: members of `shape` itself go to `outer`, those of the shapes
- * inside it to `inner`. For a message whose envelope one module reads and whose contents another.
- * `one_line` tells whether the text has no CR and no LF, which JSON has between tokens only.
+ * inside it to `inner`. For a message whose envelope is read by one module and its contents by
+ * another. `one_line`: the text has no CR and no LF (in valid JSON they are only between tokens).
  */
 MUST_CHECK int json_skim_envelope(struct span text, const struct json_shape *shape,
                                   struct json_slot *outer, struct json_slot *inner,
@@ -90,9 +90,13 @@ unsigned json_depth(struct span value);
 enum json_type json_type_of(struct span value);
 
 /*
- * Walk the members or elements of an already validated object or array, in order: struct json_iter
- * it = json_iter(value); while (json_next(&it)) ... it.key (raw, with quotes; empty in arrays),
- * it.value, it.type A value of another type is allowed: it has no elements.
+ * Walk the members or elements of an already validated object or array, in order:
+ *
+ *     struct json_iter it = json_iter(value);
+ *     while (json_next(&it))
+ *         ... it.key (raw, with quotes; empty in arrays), it.value, it.type
+ *
+ * A value of another type is allowed: it has no elements.
  */
 struct json_iter {
     struct span rest;
@@ -117,9 +121,9 @@ struct json_slot json_get(struct span object, const char *key);
 /* Is the raw string (with quotes) equal to `s` once unescaped? false for other types. */
 bool json_string_is(struct span raw, struct span s);
 /*
- * Would a lenient reader take the raw string for `s`? Without regard to case, as Unicode folds it
- * into ASCII (U+017F is an s, U+212A a k), and without what follows a NUL. Beyond ASCII any two
- * characters count as alike.
+ * Would a lenient reader take the raw string for `s`? Ignores case, also of characters that Unicode
+ * folds into ASCII (U+017F is an s, U+212A a k), and everything after a NUL. Any two other
+ * characters beyond ASCII count as alike.
  */
 bool json_string_resembles(struct span raw, struct span s);
 /* Append the unescaped text. Lone surrogates become U+FFFD. */
@@ -131,7 +135,7 @@ void json_unescape(struct buf *out, struct span raw);
 struct span json_text(struct span raw, struct buf *scratch);
 /* Exact integers only (no fraction, no exponent, within int64); false otherwise. */
 bool json_int(struct span raw, int64_t *out);
-/* A member that is a positive whole number; 0 when there is none such. */
+/* The value of a member that is a positive whole number, else 0. */
 uint64_t json_count(struct span object, const char *key);
 /* false also for numbers that a double cannot hold. */
 bool json_double(struct span raw, double *out);

@@ -25,7 +25,7 @@ void json_out_bool(struct buf *out, const char *name, bool yes);
 /* `json` is written as it is. */
 void json_out_raw(struct buf *out, const char *name, struct span json);
 
-/* A valid value in lines, indented; numbers and strings stay as they were written. */
+/* A valid value on several lines, indented; numbers and strings stay as they were written. */
 void json_out_pretty(struct buf *out, struct span json);
 
 #endif

@@ -2,9 +2,9 @@
  * json_pointer: one value inside of JSON, named by a pointer (RFC 6901) such as /options/path.
  *
  * For decisions about a value that others read after us: the value is found only if every reader
- * finds the same one. A member on the way that occurs twice, or that equals the pointer's name only
- * for a reader that ignores case or stops at a NUL, misleads; so does a text that holds an object
- * or a list where the pointer goes on, for some servers unpack those.
+ * finds the same one. These mislead, and the look-up fails: a member on the way that occurs twice;
+ * one that equals the pointer's name only for a reader that ignores case or stops at a NUL; a text
+ * that holds an object or a list where the pointer goes on, because some servers unpack such texts.
  */
 #ifndef RIALTO_WIRE_JSON_POINTER_H
 #define RIALTO_WIRE_JSON_POINTER_H

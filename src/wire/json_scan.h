@@ -24,13 +24,13 @@ static inline __m128i scan_load(const char *p)
     return _mm_loadu_si128((const __m128i *)(const void *)p);
 }
 
-/* One bit for each of the 16 bytes whose sign is set, the first byte lowest. */
+/* One bit for each of the 16 bytes: the sign of the byte. The first byte is the lowest bit. */
 static inline unsigned scan_bits(__m128i hits)
 {
     return (unsigned)_mm_movemask_epi8(hits);
 }
 
-/* The bytes that end a plain stretch of a string (see scan_text) have their sign set. */
+/* Sets the sign of those bytes that end a plain stretch of a string (see scan_text). */
 static inline __m128i scan_special(__m128i v)
 {
     __m128i special = _mm_subs_epi8(v, _mm_set1_epi8(' '));
@@ -39,7 +39,7 @@ static inline __m128i scan_special(__m128i v)
     return _mm_or_si128(special, _mm_cmpeq_epi8(v, _mm_set1_epi8('\\')));
 }
 
-/* Have the next four steps no special byte? */
+/* Is no byte of the next four steps (64 bytes) special? */
 static inline bool scan_is_plain(const char *p)
 {
     __m128i first =
@@ -90,8 +90,7 @@ static inline struct span scan_trim(struct span s)
 }
 
 #if JSON_SCAN_SIMD
-/* scan_text for long strings: four steps at once, up to the four in which the plain stretch
- * ends. */
+/* scan_text for long strings: takes four steps at once until the plain stretch ends. */
 __attribute__((noinline, unused)) static const char *scan_far(const char *p, const char *end)
 {
     while (end - p >= 4 * SCAN_STEP && scan_is_plain(p))
@@ -138,7 +137,7 @@ static inline __m128i scan_quotes(const char *p)
                         _mm_cmpeq_epi8(v, _mm_set1_epi8('\\')));
 }
 
-/* Of the next four steps together: long strings are passed over in few instructions. */
+/* scan_quotes of the next four steps together, so that long strings take few instructions. */
 static inline __m128i scan_quotes4(const char *p)
 {
     return _mm_or_si128(
@@ -166,8 +165,8 @@ static inline const char *scan_quote(const char *p, const char *end)
 
 /*
  * The pointer behind the closing quote of a checked string; `p` is behind the opening quote. `end`
- * without a closing quote, which a checked string has. A quote is the closing one unless an odd
- * number of backslashes stands before it; libc finds quotes faster than the loops above.
+ * if the closing quote is missing (never in a checked string). A quote is the closing one unless an
+ * odd number of backslashes is before it; libc finds quotes faster than the loops above.
  */
 static inline const char *scan_string(const char *p, const char *end)
 {

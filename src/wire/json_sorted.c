@@ -1,4 +1,5 @@
-/* Writes a JSON value with its members sorted. Called by mcp/server/tool_text.c. */
+/* Writes a JSON value with its members sorted. Called by mcp/server/tool_text.c and
+ * admin/replay.c. */
 #include "wire/json_sorted.h"
 
 #include "base/arena.h"

@@ -91,7 +91,7 @@ bool json_string_is(struct span raw, struct span s)
 
     if (!t.p)
         return false;
-    /* Nearly always: another first byte, or the same bytes and no escape among them. */
+    /* Fast paths, nearly always taken: another first byte, or the same bytes without escapes. */
     if (raw.n > 2 && s.n && raw.p[1] != '\\' && raw.p[1] != s.p[0])
         return false;
     if (raw.n == s.n + 2 && s.n && !memcmp(raw.p + 1, s.p, s.n) && !memchr(s.p, '\\', s.n))

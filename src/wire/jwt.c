@@ -9,8 +9,8 @@ enum { DEPTH_MAX = 8 };
 
 /* --- texts and times --- */
 
-/* The text of a slot; p == NULL if it is absent. False: it is there and no text. `own` is large
- * enough for all texts, so that they do not move. */
+/* The text of a slot; p == NULL if it is absent. False: the slot has a value that is no text. `own`
+ * is large enough for all texts, so that they do not move. */
 static bool take_text(const struct json_slot *slot, struct buf *own, struct span *out)
 {
     *out = SPAN_EMPTY;
@@ -28,7 +28,7 @@ static bool take_time(const struct json_slot *slot, int64_t *out)
     *out = INT64_MIN;
     if (slot->type == JSON_NONE || slot->type == JSON_NULL)
         return true;
-    /* The year 9999 is far enough; a number beyond it was meant as something else. */
+    /* A number beyond the year 9999 is not a time in seconds. */
     if (slot->type != JSON_NUMBER || !json_double(slot->value, &number) || number < 0 ||
         number > 253402300799.0)
         return false;
@@ -107,7 +107,7 @@ int jwt_claims_read(struct jwt_claims *c, struct span json, struct err *err)
     return 0;
 }
 
-/* Is the text one of the array's, or the value itself? */
+/* Is `value` this text, or an array that has it? */
 static bool has_text(struct span value, struct span text)
 {
     struct json_iter it = json_iter(value);

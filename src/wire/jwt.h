@@ -1,10 +1,10 @@
 /*
- * jwt: a JSON Web Token (RFC 7519) taken apart, as far as an access token is decided by it.
+ * jwt: a JSON Web Token (RFC 7519) taken apart: the parts that decide about an access token.
  *
  * The header and the claims are read by wire/json alone; a member that decides something and stands
- * there twice is refused. Nothing is checked here but the form: that the signature is right
- * (io/jws), by whose key, and what the claims are worth is decided by hub/trust. An answer of
- * introspection (RFC 7662) has the same claims and is read by the same function.
+ * there twice is refused. Only the form is checked here: io/jws checks the signature, and hub/trust
+ * decides whose keys count and what the claims allow. An answer of introspection (RFC 7662) has the
+ * same claims and is read by the same function.
  */
 #ifndef RIALTO_WIRE_JWT_H
 #define RIALTO_WIRE_JWT_H
@@ -20,17 +20,17 @@ struct jwt_claims {
     struct span issuer, subject;
     struct span client;   /* client_id, else azp */
     struct span audience; /* raw JSON: a string or an array */
-    struct span scope;    /* words parted by blanks */
-    struct span scp;      /* raw JSON array, as some have it in place of `scope` */
+    struct span scope;    /* words separated by blanks */
+    struct span scp;      /* raw JSON array, which some issuers use instead of `scope` */
     int64_t expires, not_before, issued;
     bool bound;  /* `cnf`: the token counts only together with a key */
     bool is_id;  /* an ID token, which is for the client alone: `at_hash`, or `typ` ID (Keycloak) */
     bool active; /* introspection: "active": true */
-    struct buf own; /* of what had escapes */
+    struct buf own; /* holds the texts that had escapes */
 };
 
 struct jwt {
-    struct span signed_text; /* of the token: what the signature is for */
+    struct span signed_text; /* the part of the token that is signed */
     struct span alg, typ, kid;
     struct jwt_claims claims;
     struct buf header, payload, signature; /* decoded */

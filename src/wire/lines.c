@@ -1,10 +1,10 @@
 /* Cutting a byte stream into lines, with a limit on the length of a line. Called by the stdio pipes
- * of mcp/, acp/hop.c, the line protocol of bus/, browser/pipe.c, io/child.c and some commands. */
+ * of mcp/, acp/, the line protocol of bus/, browser/pipe.c, io/child.c and some commands. */
 #include "wire/lines.h"
 
 enum {
     KEEP = 4096,    /* a tail buffer larger than this is freed after its line */
-    REPORTED = 256, /* so many first bytes of an over-long line are reported */
+    REPORTED = 256, /* first bytes of an over-long line that are reported */
 };
 
 void lines_init(struct lines *l, size_t cap)

@@ -83,8 +83,8 @@ static int read_plain_line(struct nats_op *op, struct span word, struct span res
 }
 
 /*
- * The operation at the start of `in`. 0 and its size in *used; or *used is 0 and *need says how
- * many bytes are needed at least; or a negative code.
+ * Reads the operation at the start of `in`. Returns 0 with its size in *used; or 0 with *used 0
+ * when it is incomplete and at least *need bytes are needed; or a negative code.
  */
 static int read_op(const struct nats_reader *r, struct span in, struct nats_op *op, size_t *used,
                    size_t *need)
@@ -265,7 +265,7 @@ void nats_write_sub(struct buf *out, struct span subject, struct span group, uin
     buf_str(out, "SUB ");
     buf_span(out, subject);
     buf_char(out, ' ');
-    for (size_t i = 0; i < group.n; i++) /* our name for the group; a blank would end it */
+    for (size_t i = 0; i < group.n; i++) /* a blank would end the group's name */
         buf_char(out, (unsigned char)group.p[i] <= ' ' ? '_' : group.p[i]);
     if (group.n)
         buf_char(out, ' ');

@@ -34,7 +34,7 @@ struct nats_op {
 
 struct nats_reader {
     struct buf partial; /* the beginning of an operation */
-    size_t need;        /* so many bytes are needed before `partial` is read again */
+    size_t need;        /* bytes that `partial` must have before it is read again */
     size_t max_payload;
     bool stopped;
 };
@@ -67,7 +67,7 @@ struct nats_headers {
 struct nats_headers nats_headers_of(struct span block);
 /* The next header that has a name; false at the end. */
 bool nats_headers_next(struct nats_headers *h);
-/* The number behind "NATS/1.0": 503 = nobody is subscribed, 408 = time is over; 0 = none. */
+/* The number behind "NATS/1.0": 503 = nobody is subscribed, 408 = request timeout; 0 = none. */
 unsigned nats_headers_status(struct span block);
 
 /* --- what a client sends --- */

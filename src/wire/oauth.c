@@ -11,7 +11,7 @@ enum {
     NAME_MAX_N = 2048,     /* bytes of an id */
     SCOPE_MAX = 4096,
     ERROR_MAX = 200,                 /* bytes of an error that are shown */
-    LIFE_MAX = 10 * 365 * 24 * 3600, /* seconds; longer is as good as this */
+    LIFE_MAX = 10 * 365 * 24 * 3600, /* seconds; a longer life is cut to this */
 };
 
 /* --- what a text may be --- */
@@ -42,7 +42,7 @@ static bool is_secret(struct span text)
     return is_visible(text) && text.n <= TOKEN_MAX;
 }
 
-/* An address that we may send to, or send a person to. */
+/* An address to which we may send requests or a person. */
 static bool is_endpoint(struct span text)
 {
     struct url_parts u;
@@ -66,9 +66,9 @@ bool oauth_is_scope(struct span text)
 /* A member that becomes a text of the result. */
 struct text_row {
     const char *key;
-    bool (*is)(struct span text); /* what it must be */
+    bool (*is)(struct span text); /* checks the form of the text */
     bool needed;
-    size_t at; /* of the const char * in the result */
+    size_t at; /* offset of the const char * in the result */
 };
 
 struct oauth_document {

@@ -32,7 +32,7 @@ struct oauth_resource {
     const char *resource;
     const char *servers[OAUTH_SERVERS_MAX]; /* issuers; more are not looked at */
     size_t n_servers;
-    const char *scopes; /* all that it knows, with blanks between; NULL when it does not say */
+    const char *scopes; /* all that are supported, with blanks between; NULL: not given */
 };
 MUST_CHECK int oauth_read_resource(struct oauth_resource *out, struct span text,
                                    struct arena *arena, struct err *err);
@@ -42,7 +42,7 @@ bool oauth_resource_covers(const char *resource, const struct url_parts *url);
 struct oauth_server {
     const char *issuer;
     const char *authorize, *token, *registration, *revocation, *device; /* endpoints */
-    unsigned methods;    /* bits of enum oauth_method; what stands in no table is left out */
+    unsigned methods;    /* bits of enum oauth_method; methods that we do not know are left out */
     const char *algs;    /* for private_key_jwt, with blanks between; or NULL */
     bool has_code;       /* response_types_supported has "code", or is not there */
     bool has_s256;       /* code_challenge_methods_supported has S256 */
@@ -50,8 +50,8 @@ struct oauth_server {
     bool takes_urls;     /* client ids may be URLs of metadata documents */
     bool offers_offline; /* scopes_supported has offline_access */
 };
-/* `issuer` is the issuer whose document this is said to be: the document must say the same. Only a
- * slash alone behind the host may differ. */
+/* `issuer` is the issuer whose document we asked for: the document must name the same issuer. Only
+ * a slash alone behind the host may differ. */
 MUST_CHECK int oauth_read_server(struct oauth_server *out, struct span text, const char *issuer,
                                  struct arena *arena, struct err *err);
 
@@ -73,7 +73,7 @@ MUST_CHECK int oauth_read_device(struct oauth_device *out, struct span text, str
 
 struct oauth_token {
     const char *access, *refresh;
-    const char *scope;  /* NULL: as was asked for */
+    const char *scope;  /* NULL: as requested */
     int64_t expires_in; /* seconds; -1: the answer does not say */
 };
 /* `is_exchange`: the answer to a token exchange (RFC 8693), whose token need not be a Bearer. */

@@ -1,6 +1,6 @@
 /* Reading and checking the envelope of a JSON-RPC message, comparing its method, and writing
- * requests, notifications, results and errors. Called by mcp/, acp/, browser/agent.c, hub/ and
- * cmd/. */
+ * requests, notifications, results and errors. Called by mcp/, acp/, browser/agent.c, rockbot/,
+ * hub/ and cmd/. */
 #include "wire/rpc.h"
 
 #include "wire/json_scan.h"

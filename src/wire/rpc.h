@@ -67,7 +67,7 @@ MUST_CHECK bool rpc_batch_fits(const struct rpc_message *batch, size_t max, stru
 bool rpc_method_is(const struct rpc_message *m, const char *name);
 /* Would a lenient reader take the method for `name`? See json_string_resembles. */
 bool rpc_method_resembles(const struct rpc_message *m, const char *name);
-/* The method as plain text; `scratch` may hold it. */
+/* The method as plain text, unescaped into `scratch` if it has escapes. */
 struct span rpc_method_text(const struct rpc_message *m, struct buf *scratch);
 
 /* Integer code and raw message/data of an error object (validated). */

@@ -3,7 +3,7 @@
 
 enum {
     KEEP = 4096,    /* buffers larger than this are freed after each event */
-    CUT_MAX = 4096, /* bytes of a piece that are taken of a line that does not fit */
+    CUT_MAX = 4096, /* bytes of a piece that are still taken when the line does not fit */
 };
 
 void sse_decoder_init(struct sse_decoder *d, size_t cap)

@@ -1,4 +1,5 @@
-/* Estimates the number of tokens of JSON text. Called by hub/tool_list.c. */
+/* Estimates the number of tokens of JSON text. Called by hub/tool_list.c, hub/exposure.c and
+ * admin/tools.c. */
 #include "wire/tokens.h"
 
 #include "base/buf.h"
@@ -9,7 +10,8 @@
 
 /* All costs are in hundredths of a token. */
 enum { WHOLE = 100 };
-/* A word with an accent is among others of its language, which are cut into more pieces. */
+/* After a word with an accent, the next words are likely of the same language, and the tokenizer
+ * cuts them into more pieces than English words. */
 enum { WORDS_ABROAD = 6, ACCENTED = 40 };
 
 enum piece { PIECE_NONE, PIECE_WORD, PIECE_DIGITS, PIECE_MARKS, PIECE_BLANKS };
@@ -17,12 +19,12 @@ enum piece { PIECE_NONE, PIECE_WORD, PIECE_DIGITS, PIECE_MARKS, PIECE_BLANKS };
 /* The pieces so far, and the one that is being read. */
 struct token_count {
     uint64_t cost;
-    unsigned abroad; /* so many words ahead are likely of another language than English */
+    unsigned abroad; /* number of next words that are likely not English */
     enum piece piece;
-    size_t n;         /* its characters */
+    size_t n;         /* characters of the piece */
     size_t capitals;  /* a word's capitals at its beginning */
     uint64_t foreign; /* a word's cost by its characters, if some are not ASCII; else 0 */
-    bool accented;    /* some are Latin letters */
+    bool accented;    /* some of these characters are Latin letters */
 };
 
 /* --- what a piece costs --- */
@@ -74,7 +76,7 @@ static void end_piece(struct token_count *c)
 static unsigned cost_of_letter(uint32_t cp)
 {
     static const struct {
-        uint32_t end; /* the first character behind the row */
+        uint32_t end; /* the first character behind the range of the row */
         unsigned cost;
     } rows[] = {{0xc0, 0},    {0x250, ACCENTED}, {0x400, 38},  {0x530, 26},  {0x600, 50},
                 {0x900, 38},  {0xe00, 40},       {0xe80, 34},  {0x1e00, 60}, {0x1f00, ACCENTED},
@@ -85,7 +87,7 @@ static unsigned cost_of_letter(uint32_t cp)
     for (size_t i = 0; i < sizeof rows / sizeof rows[0]; i++)
         if (cp < rows[i].end)
             return rows[i].cost;
-    return 0; /* pictures */
+    return 0; /* pictographs */
 }
 
 static void take_letter(struct token_count *c, bool capital, unsigned foreign)
@@ -148,7 +150,7 @@ static void take(struct token_count *c, uint32_t cp)
 
 /* --- text --- */
 
-/* The character at `at`, which is moved behind it; a \uXXXX stands for its character. */
+/* The character at *at; moves *at behind it. A \uXXXX beyond ASCII is decoded. */
 static uint32_t next(struct span text, size_t *at)
 {
     unsigned char first = (unsigned char)text.p[(*at)++];
@@ -173,7 +175,7 @@ static uint32_t next(struct span text, size_t *at)
     return cp;
 }
 
-/* As if written without blanks between its tokens. */
+/* Counts as if the JSON had no blanks between its tokens. */
 static size_t count_json(struct span json)
 {
     struct token_count c = {0};

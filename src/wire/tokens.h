@@ -1,5 +1,5 @@
 /*
- * tokens: how many tokens a tool costs a model that is told of it.
+ * tokens: how many tokens the description of a tool costs a model.
  *
  * An estimate of the count of the o200k_base tokenizer, without its vocabulary of 200,000 entries:
  * the text is cut into words, numbers and runs of punctuation where that tokenizer cuts it, and

@@ -1,5 +1,5 @@
-/* URLs of http and https taken apart and compared. Called by wire/oauth.c and by hub/ for
- * addresses that servers name when somebody signs in. */
+/* URLs of http and https taken apart and compared. Called by oauth.c, by hub/ for addresses
+ * that servers name when somebody signs in, and by cmd/host_setup_plan.c. */
 #include "wire/url.h"
 
 #include "base/ascii.h"

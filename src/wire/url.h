@@ -17,7 +17,7 @@ struct url_parts {
     bool secure;        /* https */
     struct span origin; /* "https://host:8443" */
     struct span host;   /* IPv6 addresses in brackets */
-    int port;           /* the usual one when none is given */
+    int port;           /* the scheme's default when none is given */
     struct span path;   /* with its first slash; empty when there is none */
     struct span query;  /* with its question mark; empty when there is none */
 };
@@ -27,7 +27,7 @@ bool url_read(struct url_parts *out, struct span text);
 bool url_same_origin(const struct url_parts *a, const struct url_parts *b);
 /* May secrets be sent there: by https, or within this machine? */
 bool url_is_safe(const struct url_parts *u);
-/* "https://host/path" as OAuth names a resource: scheme and host in lower case, no slash alone. */
+/* "https://host/path" as OAuth names a resource: scheme and host in lower case, no path "/". */
 void url_put_resource(struct buf *out, const struct url_parts *u);
 
 #endif

@@ -1,5 +1,5 @@
-/* Forms and queries of URLs, written and read. Called by wire/http.c for queries, and by whatever
- * speaks OAuth. */
+/* Forms and queries of URLs, written and read. Called by http.c for queries, by admin/tools.c,
+ * and by the files of hub/ that speak OAuth. */
 #include "wire/webform.h"
 
 #include "base/ascii.h"
@@ -63,7 +63,7 @@ static bool name_is(struct span raw, const char *text)
     return at == raw.n && !*text;
 }
 
-/* Appends to `out`, which is not NULL afterwards even for an empty value. */
+/* Appends the decoded text to `out`. The p of the result is not NULL even for an empty value. */
 static struct span decode(struct span raw, struct buf *out, bool *whole)
 {
     size_t start = out->n;
@@ -105,7 +105,7 @@ int webform_read(struct span text, const char *const *names, size_t n, struct sp
 
     for (size_t i = 0; i < n; i++)
         values[i] = SPAN_EMPTY;
-    buf_room(scratch, text.n + n + 1); /* decoded values are not longer: the bytes do not move */
+    buf_room(scratch, text.n + n + 1); /* enough for all values, so that they do not move */
     while (next_pair(&text, &key, &raw)) {
         for (size_t i = 0; i < n; i++) {
             if (!name_is(key, names[i]))

@@ -1,5 +1,5 @@
 /*
- * webform: application/x-www-form-urlencoded, as bodies and queries of URLs have it.
+ * webform: application/x-www-form-urlencoded, the format of form bodies and queries of URLs.
  *
  * Written by us for token requests and addresses; read leniently for our own pages and commands
  * (webform_get), and strictly where something is decided by a parameter (webform_read): one that

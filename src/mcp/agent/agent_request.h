@@ -13,7 +13,7 @@
 
 struct call;
 
-/* All that wait. */
+/* All requests that wait for their answers. */
 struct agent_requests {
     struct list all;
     size_t n;
@@ -22,8 +22,8 @@ struct agent_requests {
 struct agent_request {
     struct list node;
     struct agent_requests *among;
-    struct call *call; /* NULL while it is being opened */
-    void *reply;       /* the transport's */
+    struct call *call; /* NULL while the call is being opened */
+    void *reply;       /* the transport's handle of the request */
     size_t id_n, token_n, uri_n;
     char bytes[]; /* the raw id, the raw progress token, the uri of a subscription */
 };
@@ -31,7 +31,7 @@ struct agent_request {
 void agent_requests_init(struct agent_requests *r);
 struct agent_request *agent_requests_add(struct agent_requests *r, const struct mcp_message *m,
                                          void *reply, struct span uri);
-/* By the raw id; NULL: there is none. */
+/* Find a request by its raw id; NULL: there is none. */
 struct agent_request *agent_requests_find(const struct agent_requests *r, struct span id);
 void agent_request_free(struct agent_request *p);
 struct span agent_request_id(const struct agent_request *p);

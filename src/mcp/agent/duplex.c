@@ -16,7 +16,7 @@ struct duplex {
     struct passage *passage; /* instead of `session` and `modern`, if the host is plain */
     struct mcp_session *session;
     struct modern_agent *modern; /* NULL until a request of the stateless era comes */
-    bool holding;                /* the greeting waits, and so do the messages behind it */
+    bool holding;                /* the greeting and the messages after it are held back */
     struct buf held;             /* the messages that wait, a line each */
     size_t n_held;
 };
@@ -54,7 +54,7 @@ static void receive_modern(struct duplex *d, const struct mcp_message *m)
     buf_fini(&scratch);
 }
 
-/* 2025-03-26 allows batches, and lets us send each answer alone. */
+/* Revision 2025-03-26 allows batches; their answers may be sent one by one. */
 static void receive_batch(struct duplex *d, const struct rpc_message *batch)
 {
     struct json_iter it = json_iter(batch->text);

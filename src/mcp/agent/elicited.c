@@ -4,7 +4,8 @@
 
 #include "mcp/protocol.h"
 
-/* More ids are not kept: the agent is then not notified that the user is done. */
+/* Beyond this number ids are not kept, and the agent is not notified when the elicitation is
+ * complete. */
 enum { REMEMBERED = 1000 };
 
 void elicited_fini(struct elicited *e)

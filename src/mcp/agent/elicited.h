@@ -1,6 +1,6 @@
 /*
- * elicited: the elicitations by URL that one agent was sent, so that the notification that one is
- * complete reaches that agent and no other.
+ * elicited: the elicitations by URL that were sent to one agent, so that the notification that such
+ * an elicitation is complete reaches that agent and no other.
  */
 #ifndef RIALTO_MCP_AGENT_ELICITED_H
 #define RIALTO_MCP_AGENT_ELICITED_H

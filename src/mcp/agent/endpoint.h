@@ -18,7 +18,8 @@ struct endpoint_options {
     struct inherited *inherited; /* sessions of the daemon before us; may be NULL */
 };
 
-/* `home` is what sessions are kept under for the next daemon; NULL: they are not. */
+/* `home` (inherited.h) names this endpoint when sessions are handed to the next daemon; NULL: none
+ * are handed over. */
 struct endpoint *endpoint_new(struct loop *loop, const struct mcp_host *host,
                               const struct endpoint_options *options, const char *home);
 /*
@@ -28,13 +29,13 @@ struct endpoint *endpoint_new(struct loop *loop, const struct mcp_host *host,
 void endpoint_handle(struct endpoint *e, struct http_exchange *x, const struct http_request *req,
                      bool sse);
 size_t endpoint_sessions(const struct endpoint *e);
-/* Another daemon takes over: http_agent.h has the words for it. */
+/* Another daemon takes over: see the functions with the same endings in http_agent.h. */
 void endpoint_show(const struct endpoint *e, inherited_show_fn *show, void *arg);
 void endpoint_show_parked(struct endpoint *e, modern_parked_fn *show, void *arg);
 void endpoint_end_streams(struct endpoint *e);
 void endpoint_pass(struct endpoint *e, uint64_t session, struct span message);
-/* All sessions end now, and are told `why` where the transport can. `closed` is called from the
- * loop when the last connection is gone. */
+/* End all sessions now; `why` is sent where the transport can carry a reason. `closed` is called
+ * from the loop when the last connection is gone. */
 void endpoint_close(struct endpoint *e, const char *why, void (*closed)(void *arg), void *arg);
 
 #endif

@@ -109,7 +109,7 @@ size_t event_store_replay(const struct event_store *s, struct event_id after, st
 
 /* --- another daemon takes over --- */
 
-/* The old daemon still numbers the events of its last calls. */
+/* The old daemon still numbers the events of its last calls: the new one begins this far above. */
 enum { NUMBERS_APART = 1000 * 1000 };
 
 void event_store_export(const struct event_store *s, struct buf *out)

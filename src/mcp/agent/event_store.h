@@ -1,11 +1,12 @@
 /*
- * event_store: the latest events of a session's SSE streams, kept for clients that were cut.
+ * event_store: the latest events of a session's SSE streams, kept for clients whose connection
+ * broke.
  *
  * Every event has a number that is unique in the session; its id on the wire, TAG-STREAM-NUMBER,
  * also names the stream, so a client that presents the last id it saw gets the later events of that
- * stream and none of other streams. Each session has its own tag, so that an id of another
- * session is recognised. The store is bounded in bytes and in events, the oldest go first; when too
- * much is held for all peers together (base/holdings.h), the store may drop all events.
+ * stream and none of other streams. Each session has its own tag, so that an id of another session
+ * is recognised. The store is bounded in bytes and in events, the oldest are dropped first; when
+ * too much is held for all peers together (base/holdings.h), the store may drop all events.
  */
 #ifndef RIALTO_MCP_AGENT_EVENT_STORE_H
 #define RIALTO_MCP_AGENT_EVENT_STORE_H
@@ -44,7 +45,8 @@ bool event_store_parse(const struct event_store *s, struct span text, struct eve
  * while it is the newest; any other is not kept if it alone would fill the store.
  */
 void event_store_add(struct event_store *s, struct event_id id, struct span event, bool missed);
-/* The store as members of an object, and back; in another daemon the numbers go on far above. */
+/* Write the store as members of an object, and read it back. The other daemon numbers new events
+ * far above ours. */
 void event_store_export(const struct event_store *s, struct buf *out);
 void event_store_import(struct event_store *s, struct span state);
 /* Append the events after this id on its stream; returns how many. */

@@ -1,4 +1,5 @@
-/* What the host of an agent decides by itself. Called by session.c and modern.c. */
+/* Whether a method that MCP does not define is passed on to the server. Called by session.c and
+ * modern.c. */
 #include "mcp/agent/host.h"
 
 bool mcp_host_passes(const struct mcp_host *host, const struct mcp_message *m)

@@ -20,7 +20,7 @@ struct mcp_host {
     struct view *view;
     struct view *legacy_view; /* what agents of the initialize era see; NULL: the same */
     bool plain; /* the view's one provider is plain as well (passage.h); on pipes only */
-    /* A raw serverInfo to show in place of our own, by a view that has tools alone; may be NULL. */
+    /* A raw serverInfo to send instead of our own, for a view that has only tools; may be NULL. */
     const char *server_info;
     enum mcp_errors errors;
     bool redacts; /* a person reads what is sent: secrets are hidden. The stateless era only */
@@ -29,8 +29,8 @@ struct mcp_host {
     const char *view_name; /* of the token's view; may be NULL */
     struct roll *roll;     /* where agents are entered; NULL: nowhere */
     const char *endpoint;  /* the address of the agents here, for records; may be NULL */
-    /* Calls of the daemon before us, and what those of the agents here are kept under; may be
-     * NULL. */
+    /* Parked calls of the daemon before us, and the home (inherited.h) of those of the agents here;
+     * both may be NULL. */
     struct inherited *inherited;
     const char *home;
     size_t max_batch;   /* messages in a batch */
@@ -39,15 +39,15 @@ struct mcp_host {
     /* Called when an agent has introduced itself; may start lazy providers. */
     void (*wake)(void *arg);
     /*
-     * A view of the session's own in place of `shared`, for servers that want an instance per
-     * session; NULL if the session needs none. `answers` is what its agent can be asked,
+     * Returns a view of the session's own instead of `shared`, for servers that want an instance
+     * per session; NULL if the session needs none. `answers` is what its agent can be asked,
      * `principal` the owner of its token or NULL.
      */
     struct view *(*enter)(void *arg, struct view *shared, struct principal *principal,
                           unsigned answers, void **lease);
     void (*leave)(void *arg, void *lease);
-    /* A notification on a pipe, before anything else looks at it; true if it was for the host, from
-     * the program that carries the agent's lines. */
+    /* Gets each notification on a pipe first. True: the notification was for the host; the program
+     * that carries the agent's lines sent it, not the agent. */
     bool (*told)(void *arg, const struct mcp_message *m);
 };
 

@@ -81,7 +81,7 @@ static struct http_session *add_session(struct http_agent *e, const char *id)
     return hs;
 }
 
-/* The session was begun in the daemon before us: it goes on here. */
+/* Take over a session that began in the daemon before us; NULL: there is none with this id. */
 static struct http_session *recall_session(struct http_agent *e, struct span id)
 {
     BUF_SCOPED state = {0}, name = {0};
@@ -162,7 +162,7 @@ static void pass_stray(const struct http_agent *e, struct http_session *hs,
         inherited_stray(e->options.inherited, mcp_session_number(mcp), m->rpc.text);
 }
 
-/* Deliver each message of a batch; a batch with anything else was refused before. */
+/* Deliver each message of a batch; a batch with anything invalid was refused before. */
 static void deliver_batch(const struct http_agent *e, struct http_session *hs, struct span batch,
                           struct post *post)
 {
@@ -180,7 +180,8 @@ static void deliver_batch(const struct http_agent *e, struct http_session *hs, s
     }
 }
 
-/* The number of requests in a body; -1 if the body has anything that is no message. */
+/* The number of requests in a body; -1 if the body is no valid message, or a batch that has an
+ * invalid message, an initialize or a request of the stateless era. */
 static int count_requests(const struct mcp_message *m)
 {
     struct json_iter it;
@@ -322,7 +323,7 @@ void http_agent_handle(struct http_agent *e, struct http_exchange *x,
 
 /* --- life --- */
 
-/* Now and then: send keep-alive comments and end sessions that are idle for too long. */
+/* Periodically: send keep-alive comments and end sessions that are idle for too long. */
 static void on_janitor(struct timer *t)
 {
     struct http_agent *e = CONTAINER_OF(t, struct http_agent, janitor);

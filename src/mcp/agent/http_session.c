@@ -10,11 +10,11 @@
 
 #include <stdio.h>
 
-/* How far a reader may fall behind, in bytes. */
+/* In bytes: how far a reader may fall behind; how much of the event buffer is kept for reuse. */
 enum { READER_MAX = 16 * 1024 * 1024, EVENT_KEEP = 4 * 1024 };
 /* When a client that was cut should reconnect; when a POST without an answer becomes a stream. */
 enum { RETRY_MS = 1000, STREAM_AFTER_MS = 10 * 1000 };
-/* The number of the GET's stream; POSTs that turn into one count from 1. */
+/* The stream number of the GET; POSTs that become streams are numbered from 1. */
 enum { STANDING_STREAM = 0 };
 
 #define KEEP_ALIVE  ": keep-alive\n\n"
@@ -291,8 +291,8 @@ static const struct mcp_out out_ops = {out_begin, out_end, out_abandon, NULL, "h
 /* --- exchanges --- */
 
 /*
- * In this era a client that disconnects does not cancel: the call goes on. Its events are kept, and
- * the client may resume the stream, if the POST had become one.
+ * In the initialize era a client that disconnects does not cancel its call. The call's events are
+ * kept, and the client may resume the stream if the POST had become a stream.
  */
 static void post_gone(void *owner)
 {
@@ -304,7 +304,8 @@ static void post_gone(void *owner)
     http_session_touch(p->session);
 }
 
-/* Too much is held for a batch whose last answers are not here: its client gets none of them. */
+/* Too much memory is held for a batch that still waits for answers: its client is cut, and gets no
+ * answer at all. */
 static void post_let_go(struct holding *h, const char *why)
 {
     struct post *p = CONTAINER_OF(h, struct post, held);
@@ -344,7 +345,7 @@ static void stream_gone(void *owner)
     http_session_touch(hs);
 }
 
-/* End a stream without a call of its on_gone function. */
+/* End a stream without calling its on_gone function. */
 static void let_go(struct http_exchange *x)
 {
     if (!x)
@@ -491,8 +492,8 @@ uint64_t http_session_idle(const struct http_session *hs)
 }
 
 /*
- * A POST that has waited for a while becomes a stream: a stream can be kept alive, and resumed
- * should the connection break.
+ * A POST that has waited for a while becomes a stream: a stream can be kept alive, and resumed if
+ * the connection breaks.
  */
 static void keep_post_alive(struct post *p)
 {

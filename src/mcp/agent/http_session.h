@@ -4,7 +4,8 @@
  * A POST is answered with plain JSON, or with an SSE stream if the call takes long or sends
  * messages before its result. Messages that belong to no request go to the GET stream, or wait
  * until there is one. Events are kept for a while (event_store), so that a client that was cut can
- * resume any of its streams; also the answer of a call whose POST was cut is found there.
+ * resume any of its streams; the answer of a call is found there too, if its POST had become a
+ * stream before the client was cut.
  */
 #ifndef RIALTO_MCP_AGENT_HTTP_SESSION_H
 #define RIALTO_MCP_AGENT_HTTP_SESSION_H
@@ -15,12 +16,13 @@
 struct http_session;
 struct post;
 
-/* While the session has no open call and no stream it is in the list `idle`, last used last. */
+/* While the session has no open call and no stream it is in the list `idle`, the last used at the
+ * end. */
 struct http_session *http_session_new(struct loop *loop, const struct mcp_host *host,
                                       const char *id, struct list *idle);
-/* The session that is idle for longest; NULL when all are in use. */
+/* The session that has been idle for the longest time; NULL when all are in use. */
 struct http_session *http_session_oldest(const struct list *idle);
-/* `fn` is called when the operator ends the session; it frees the session. */
+/* `fn` is called when the operator ends the session; `fn` must free the session. */
 void http_session_on_hang_up(struct http_session *hs,
                              void (*fn)(void *arg, struct http_session *hs), void *arg);
 /* Open calls are cancelled, streams ended. */
@@ -41,19 +43,20 @@ void http_session_post_refuse(struct post *p, struct span id);
 /* A GET: becomes the session's stream; an older one is ended. */
 void http_session_listen(struct http_session *hs, struct http_exchange *x);
 /*
- * A GET with Last-Event-ID: that stream's later events, then the stream goes on, or ends if it was
- * a POST's whose answer is among them. 204 says that nothing is left of a POST's stream. False when
- * the id is not one of this session; the exchange is not answered then.
+ * A GET with Last-Event-ID: sends the later events of that stream. Then the stream goes on, or ends
+ * if it is the stream of a POST that has been answered. 204: nothing is left of a POST's stream.
+ * False: the id is not one of this session, and the exchange is not answered.
  */
 MUST_CHECK bool http_session_resume(struct http_session *hs, struct http_exchange *x,
                                     struct span last_id);
 
-/* --- a daemon that another takes over from --- */
-/* End the GET stream: its client comes again, and reaches the other daemon. */
+/* --- another daemon takes over from us --- */
+/* End the GET stream: its client reconnects, and reaches the other daemon. */
 void http_session_end_stream(struct http_session *hs);
-/* What the other daemon must know: a JSON object. False: the session is not worth it. */
+/* Append what the other daemon must know: a JSON object. False: the session is not initialized, so
+ * there is nothing to hand over. */
 MUST_CHECK bool http_session_export(const struct http_session *hs, struct buf *out);
-/* A new session goes on from there. */
+/* Continue, in this new session, the one that http_session_export wrote. */
 void http_session_import(struct http_session *hs, struct span state);
 
 /* The client has shown a sign of life. */

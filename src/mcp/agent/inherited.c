@@ -1,5 +1,5 @@
-/* The table of sessions that wait for their clients after an upgrade. Called by http_agent.c for
- * requests, and by hub/upgrade.c. */
+/* The tables of sessions and parked calls that wait for their clients after an upgrade. Called by
+ * http_agent.c and modern_park.c for requests, and by hub/upgrade.c and hub/hub.c. */
 #include "mcp/agent/inherited.h"
 
 #include "base/map.h"

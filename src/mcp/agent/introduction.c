@@ -30,7 +30,7 @@ void introduction_read(struct introduction *i, const struct mcp_message *m)
     memcpy(i->version, agreed.p, agreed.n);
     i->version[agreed.n] = '\0';
     i->answers = mcp_answers_of(can->type == JSON_OBJECT ? can->value : SPAN_EMPTY) &
-                 ~(unsigned)ANSWERS_TASKS; /* an extension of the other era */
+                 ~(unsigned)ANSWERS_TASKS; /* tasks are an extension of the stateless era */
 }
 
 void introduction_set_client(struct introduction *i, const struct json_slot *info)

@@ -73,7 +73,7 @@ struct modern_request *modern_request_new(struct modern_agent *a, const struct m
     return r;
 }
 
-/* The answer goes to this message from now on. */
+/* From now on the answer is sent as the response to this message. */
 void modern_request_bind(struct modern_request *r, const struct mcp_message *m, void *reply)
 {
     const struct json_slot *token = &m->slots[SLOT_META_TOKEN];
@@ -201,7 +201,7 @@ static void on_done(struct peer *self, struct call *call, const struct outcome *
     } else if (r->waits) {
         modern_request_finish(r, call->op, call->lacks, outcome);
     } else if (!modern_keep_end(r, call, outcome)) {
-        /* The call was parked and its agent did not come back in time: only log the end. */
+        /* Nobody waits for the answer: the agent closed its stream, or did not retry in time. */
         log_debug("mcp", "a parked call ended: " SPAN_FMT, SPAN_ARG(outcome->text));
         modern_request_free(r);
     }
@@ -330,7 +330,7 @@ static void open_call(struct modern_agent *a, const struct mcp_message *m, void 
     request.as_task = request.op == OP_CALL_TOOL && m->slots[SLOT_TASK].type == JSON_OBJECT;
     request.resumes = !request.goes_on && (m->slots[SLOT_REQUEST_STATE].type != JSON_NONE ||
                                            m->slots[SLOT_INPUT_RESPONSES].type != JSON_NONE);
-    /* `done` may come inside: only what the router gives back is still there. */
+    /* call_open may call `done`, which frees r: r is valid only if a call is returned. */
     struct call *call = call_open(a->host.router, &a->peer, a->host.view, &request, r);
     if (call)
         r->call = call;
@@ -390,7 +390,7 @@ static const struct modern_handler handlers[] = {
     {"server/discover", handle_discover, 0},
 };
 
-/* If a server of the view has tasks. */
+/* Used only if a server of the view has tasks. */
 static const struct modern_handler task_handlers[] = {
     {"tasks/get", handle_task, OP_TASK_GET},
     {"tasks/update", handle_task, OP_TASK_UPDATE},

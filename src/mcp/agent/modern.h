@@ -20,7 +20,7 @@ void modern_agent_free(struct modern_agent *a);
 
 /* What is wrong with a request, found before its method is handled. */
 struct modern_fault {
-    int status; /* of HTTP */
+    int status; /* HTTP status */
     int code;
     const char *text;
     const char *data; /* raw JSON or NULL; owned by the caller's buffer */
@@ -28,7 +28,8 @@ struct modern_fault {
 
 /* Does the message claim to be of this era? (It has the version in its `_meta`.) */
 bool modern_claims(const struct mcp_message *m);
-/* Check the envelope. `scratch` holds texts that `fault` points to. True when all is fine. */
+/* Check the version and the capabilities in `_meta`. `scratch` holds texts that `fault` points to.
+ * True when all is fine. */
 bool modern_check(const struct mcp_message *m, struct modern_fault *fault, struct buf *scratch);
 bool modern_knows_method(const struct mcp_host *host, const struct mcp_message *m);
 
@@ -42,12 +43,13 @@ void modern_agent_receive(struct modern_agent *a, const struct mcp_message *m, v
 void modern_agent_cancel(struct modern_agent *a, void *reply);
 size_t modern_agent_pending(const struct modern_agent *a);
 
-/* Another daemon takes over. Show the calls that are parked, as it is to know them (inherited.h;
- * the provider's side adds id and pid); those for which `show` returns true are its own now. */
+/* Another daemon takes over. Call `show` for each parked call, with the members that the other
+ * daemon needs (inherited.h; the provider's side adds id and pid). If `show` returns true, the
+ * other daemon has the call now. */
 typedef bool modern_parked_fn(void *arg, struct call *call, struct span members);
 void modern_agent_show_parked(struct modern_agent *a, modern_parked_fn *show, void *arg);
-/* How many requests are not the other daemon's, those that listen not counted, and the messages of
- * the latter, a line each. */
+/* How many requests the other daemon has not taken over, listens not counted; and the messages of
+ * the listens, one per line. */
 size_t modern_agent_calls(const struct modern_agent *a);
 void modern_agent_put_listens(const struct modern_agent *a, struct buf *out);
 

@@ -37,7 +37,8 @@ static struct buf *open_message(struct modern_http *h, struct modern_post *p)
     return &h->event;
 }
 
-/* Hiding a secret that reaches past a string may leave text that is no JSON. */
+/* Hiding a secret that is more than one JSON string may leave invalid JSON: an error is sent
+ * instead. */
 static void put_redacted(struct buf *out, struct span message)
 {
     BUF_SCOPED shown = {0};
@@ -149,7 +150,7 @@ static bool header_is(const struct http_request *req, const char *name, struct s
     return same;
 }
 
-/* The member that Mcp-Name repeats, for the methods that have one. */
+/* The member that Mcp-Name repeats; NULL: the method has none. */
 static const struct json_slot *named_by(const struct mcp_message *m)
 {
     static const enum op ops[] = {OP_CALL_TOOL, OP_GET_PROMPT,  OP_READ_RESOURCE,

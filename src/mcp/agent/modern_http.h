@@ -2,7 +2,7 @@
  * modern_http: requests of the stateless era over HTTP.
  *
  * One POST, one request, one answer or stream; headers repeat what the body says and are checked
- * against it; closing the stream cancels. There is no session.
+ * against it; closing the stream cancels the request. There is no session.
  */
 #ifndef RIALTO_MCP_AGENT_MODERN_HTTP_H
 #define RIALTO_MCP_AGENT_MODERN_HTTP_H
@@ -20,8 +20,8 @@ struct modern_agent *modern_http_agent(const struct modern_http *h);
 bool modern_http_claims(const struct mcp_message *m, const struct http_request *req);
 void modern_http_handle(struct modern_http *h, struct http_exchange *x,
                         const struct http_request *req, const struct mcp_message *m);
-/* Send a comment on each open stream, so that no proxy takes the stream for dead; false if none is
- * open. */
+/* Send a comment on each open stream, so that no proxy takes the stream for dead; false if no POST
+ * waits for its answer. */
 bool modern_http_keep_alive(struct modern_http *h);
 
 #endif

@@ -24,7 +24,7 @@ static const struct {
 };
 /* clang-format on */
 
-/* Every message of a subscription says which one it belongs to. */
+/* Every message of a subscription names the subscription. */
 static void put_subscription(struct buf *out, const struct modern_request *r)
 {
     buf_printf(out, "\"_meta\":{\"" MCP_META_PREFIX "subscriptionId\":%s}", r->id);
@@ -45,7 +45,7 @@ static void send(struct modern_request *r, const char *method, struct span membe
     a->out->end(a->owner, r->reply, MCP_OUT_RELATED);
 }
 
-/* Resources that no server offers are left out, also of the acknowledgement. */
+/* Resources that no server offers are ignored, and are not in the acknowledgement. */
 static void subscribe(struct modern_request *r, const struct json_slot *wanted)
 {
     struct json_iter it = json_iter(wanted->value);
@@ -61,7 +61,7 @@ static void subscribe(struct modern_request *r, const struct json_slot *wanted)
     }
 }
 
-/* The agent's own tasks; others are left out as well. */
+/* Follow the agent's own tasks; all others are ignored, and are not in the acknowledgement. */
 static void follow(struct modern_request *r, const struct json_slot *wanted)
 {
     struct modern_agent *a = r->agent;
@@ -101,7 +101,8 @@ static void tell_changed(struct modern_request *r, unsigned kinds)
             send(r, topics[i].notification, SPAN_EMPTY);
 }
 
-/* The acknowledgement comes first and names the lists and resources that are subscribed to. */
+/* The acknowledgement comes first and names the lists, resources and tasks that are subscribed
+ * to. */
 static void acknowledge(struct modern_request *r)
 {
     struct buf members = {0};
@@ -126,7 +127,8 @@ static void on_unconfirmed(struct timer *t)
     acknowledge(CONTAINER_OF(t, struct modern_request, flush));
 }
 
-/* The agent's next call may change a resource: the servers must know of the subscription before. */
+/* After the acknowledgement the agent may send a call that changes a resource: by then the servers
+ * must know of the subscription. */
 static void acknowledge_when_confirmed(struct modern_request *r)
 {
     if (wishes_pending(r->call)) {
@@ -174,7 +176,7 @@ void modern_listen(struct modern_agent *a, const struct mcp_message *m, void *re
 
 void modern_listen_event(struct modern_request *r, const struct event *event)
 {
-    if (timer_is_set(&r->flush)) { /* not acknowledged yet, and that comes first */
+    if (timer_is_set(&r->flush)) { /* not acknowledged yet: the acknowledgement comes first */
         if (event->kind == EVENT_CHANGED) {
             r->changed |= event->changed;
             return;

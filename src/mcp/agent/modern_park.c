@@ -1,5 +1,6 @@
 /* Calls of the stateless era that wait for input: questions collected into an input_required
- * result, and retries matched to their parked call. Called by modern.c. */
+ * result, and retries matched to their parked call. Called by modern.c, and by duplex.c and
+ * http_agent.c when another daemon takes over. */
 #include "base/log.h"
 #include "base/map.h"
 #include "base/mem.h"
@@ -12,7 +13,8 @@
 #include <inttypes.h>
 #include <stdio.h>
 
-/* Most parked calls, of all principals and of one; beyond that an ask is refused. */
+/* The most calls that may be parked, of all principals and of one; beyond that an ask is
+ * refused. */
 enum { PARKED_MAX = 1000, PARKED_BY_ONE = 100 };
 
 uint64_t modern_digest(const struct mcp_message *m)
@@ -147,7 +149,7 @@ void modern_on_ask(struct peer *self, struct call *call, const struct ask *ask)
     list_append(&r->asks, &open->node);
     r->call = call;
     r->flush.fire = park;
-    /* Questions that come together are asked together. */
+    /* The timer fires from the loop, so questions that come at the same time go into one result. */
     timer_set(router_timers(a->host.router), &r->flush, 0);
 }
 
@@ -204,8 +206,8 @@ static bool responses_are_objects(const struct json_slot *responses)
     return true;
 }
 
-/* The parked request that a seal names, if this retry may resume it. `*goes_on`: it was parked in
- * the daemon before us. */
+/* The parked request that a seal names, if this retry may resume it. `*goes_on` is set, and NULL
+ * returned, if it was parked in the daemon before us. */
 static struct modern_request *unseal(struct modern_agent *a, const struct mcp_message *m,
                                      struct span state, struct span principal,
                                      const struct going_on **goes_on)

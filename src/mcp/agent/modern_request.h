@@ -29,7 +29,7 @@ struct modern_request {
     uint64_t expires; /* until when the agent of a parked request must retry */
     char *id, *token; /* raw; token NULL when no progress is wanted */
     int level;        /* least log level wanted, -1 = none */
-    bool results;     /* a failure of the tool call is told as a result */
+    bool results;     /* a failure of the tool call is sent as a result */
     uint64_t principal, digest;
 
     struct list asks;   /* struct modern_ask: open questions */
@@ -43,10 +43,10 @@ struct modern_request {
     struct outcome end;
     struct buf end_bytes; /* what `end` points to */
 
-    unsigned listens; /* item kinds of whose changes a listen is notified */
-    unsigned changed; /* those that changed before the listen was acknowledged */
-    struct map uris;  /* and the resources (uri -> this request) */
-    struct map tasks; /* and the tasks (id -> this request) */
+    unsigned listens; /* of a listen: the item kinds whose changes it reports */
+    unsigned changed; /* kinds that changed before the listen was acknowledged */
+    struct map uris;  /* of a listen: the resources (uri -> this request) */
+    struct map tasks; /* of a listen: the tasks (id -> this request) */
     char *text;       /* of a listen: the message, for another daemon that takes over */
 };
 
@@ -62,11 +62,11 @@ struct modern_request *modern_request_new(struct modern_agent *a, const struct m
                                           void *reply);
 void modern_request_bind(struct modern_request *r, const struct mcp_message *m, void *reply);
 void modern_request_free(struct modern_request *r);
-/* Tell how the call ended (`lacks` as in struct call), and free the request. */
+/* Send the agent how the call ended (`lacks` as in struct call), and free the request. */
 void modern_request_finish(struct modern_request *r, enum op op, unsigned lacks,
                            const struct outcome *outcome);
 
-/* The client has not declared the extension without which there are no tasks. */
+/* The fault of a client that uses tasks but has not declared their extension. */
 extern const struct modern_fault modern_needs_tasks;
 
 /* --- modern_park.c --- */
@@ -74,8 +74,8 @@ void modern_on_ask(struct peer *self, struct call *call, const struct ask *ask);
 void modern_ask_free(struct modern_ask *ask);
 /* The provider does not wait for this answer any more: if the answer still comes, drop it. */
 void modern_unask(struct modern_request *r, struct span provider_key);
-/* True if the message was a retry of a parked call, and has been handled. If the call was parked in
- * the daemon before us, it is to be opened as one that goes on. */
+/* True if the message was a retry of a parked call, and has been handled. False with `*goes_on`
+ * set: the call was parked in the daemon before us; the caller opens it with `goes_on`. */
 bool modern_resume(struct modern_agent *a, const struct mcp_message *m, void *reply,
                    struct span principal, const struct going_on **goes_on);
 /* The call has ended while it was parked. True if the outcome is kept for the agent's retry. */

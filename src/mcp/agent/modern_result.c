@@ -1,5 +1,5 @@
-/* A server's result with the members that the stateless era wants added, and the server's
- * identity replaced by ours. Called by modern.c. */
+/* A server's result with the members that the stateless era requires, and the server's identity
+ * replaced by ours. Called by modern.c. */
 #include "mcp/agent/modern_result.h"
 
 #include "mcp/protocol.h"
@@ -28,7 +28,8 @@ static struct seen look(struct span result)
     return seen;
 }
 
-/* The identity of the server is for its own hop; the rest of its `_meta` goes on. */
+/* The server's identity belongs to its own hop and is replaced by ours; the rest of `_meta` is
+ * passed on. */
 static void put_meta(struct buf *out, struct span meta)
 {
     struct json_iter it = json_iter(meta);
@@ -69,7 +70,7 @@ void modern_result_put(struct buf *out, struct span result, bool cacheable)
         buf_str(&extra, MODERN_IDENTITY ",");
     }
     if (extra.n)
-        extra.n--; /* the last comma: json_insert knows whether one is needed */
+        extra.n--; /* drop the last comma: json_insert adds one if needed */
     if (memchr(result.p, '\n', result.n) || memchr(result.p, '\r', result.n)) {
         json_one_line(&line, result);
         result = buf_view(&line);

@@ -1,12 +1,12 @@
 /*
- * modern_result: adds the members that the stateless era wants on every result.
+ * modern_result: adds the members that the stateless era requires on every result.
  */
 #ifndef RIALTO_MCP_AGENT_MODERN_RESULT_H
 #define RIALTO_MCP_AGENT_MODERN_RESULT_H
 
 #include "base/buf.h"
 
-/* The member of `_meta` that says who we are, and such a `_meta`. */
+/* The member of `_meta` that says who we are, and a `_meta` with only that member. */
 #define MODERN_SERVER_INFO                                                                         \
     "\"io.modelcontextprotocol/serverInfo\":{\"name\":\"rialto\",\"version\":\"" RIALTO_VERSION    \
     "\"}"

@@ -1,4 +1,5 @@
-/* What an agent of the initialize era is told of its tasks. Called by session.c. */
+/* tasks/list and the notifications of changed tasks, for an agent of the initialize era. Called by
+ * session.c. */
 #include "mcp/agent/own_tasks.h"
 
 #include "mcp/task_text.h"

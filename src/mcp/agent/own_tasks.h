@@ -1,8 +1,8 @@
 /*
- * own_tasks: the tasks of one agent of the initialize era, as it is told of them.
+ * own_tasks: the tasks of one agent of the initialize era, as they are reported to it.
  *
- * core/tasks has those of everybody; an agent sees its own: those of its token, or without one
- * those of its session.
+ * core/tasks has the tasks of all agents; an agent sees its own: the tasks of its token, or without
+ * a token those of its session.
  */
 #ifndef RIALTO_MCP_AGENT_OWN_TASKS_H
 #define RIALTO_MCP_AGENT_OWN_TASKS_H
@@ -13,15 +13,16 @@
 
 struct own_tasks {
     struct tasks *all;
-    const char *owner; /* NULL: nobody with a token */
-    uint64_t session;  /* its number */
+    const char *owner; /* name of the token's principal; NULL: no token */
+    uint64_t session;  /* the session's number */
 };
 
-/* Append the params that tell of a change; false: the task is somebody else's. */
+/* Append the params of the notification that a task has changed; false: it is not this agent's
+ * task. */
 bool own_tasks_put_change(const struct own_tasks *own, const struct event *event,
                           struct buf *params);
-/* Append a result of tasks/list: the tasks as they were last heard of, a hundred at a time. The
- * cursor is the id of the last one; false: it is none of this agent's. */
+/* Append a result of tasks/list: the tasks in their last known states, a hundred per page. The
+ * cursor is the id of the last task of the page before; false: that is no task of this agent. */
 bool own_tasks_put_page(const struct own_tasks *own, const struct json_slot *cursor,
                         struct buf *page);
 

@@ -1,4 +1,4 @@
-/* Messages passed unchanged between one client and its only server, but for ids and cancellations,
+/* Messages passed unchanged between one client and its only server, except ids and cancellations,
  * which are translated. Called by duplex.c when the host is plain. */
 #include "mcp/agent/passage.h"
 
@@ -91,7 +91,7 @@ static void on_done(struct peer *self, struct call *call, const struct outcome *
     passing_free(x);
 }
 
-/* The notification unchanged, but for the id of the request that it belongs to. */
+/* Send the notification unchanged, except for the id of the request that it belongs to. */
 static void send_notification(struct passage *p, const struct call *call, const struct event *e)
 {
     struct buf params = {0};
@@ -161,7 +161,7 @@ static void pass(struct passage *p, enum op op, const struct mcp_message *m, str
                               .name = rpc_method_text(&m->rpc, &method),
                               .params = m->rpc.params,
                               .own_id = m->rpc.id};
-    /* `done` may come inside: only what the router gives back is still there. */
+    /* call_open may call `done`, which frees x: x is valid only if a call is returned. */
     struct call *call = call_open(p->router, &p->peer, p->view, &request, x);
 
     if (call && x)
@@ -238,7 +238,7 @@ struct passage *passage_new(const struct mcp_host *host, const struct mcp_out *o
     p->owner = owner;
     list_init(&p->passing);
     agent_asks_init(&p->asks);
-    /* From the start: a server may say something before it is asked for anything. */
+    /* Attach from the start: a server may send messages before the first request. */
     router_attach(p->router, &p->peer, p->view, 0, NULL);
     return p;
 }

@@ -1,4 +1,5 @@
-/* The list of agents that are here. Called by session.c; read by admin/sessions.c. */
+/* The list of agents that have introduced themselves. Called by session.c; read by
+ * admin/sessions.c. */
 #include "mcp/agent/roll.h"
 
 static void tell(const struct roll *r)

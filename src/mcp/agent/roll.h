@@ -1,9 +1,9 @@
 /*
- * roll: the agents that have introduced themselves, of all ways in, for operators.
+ * roll: the agents that have introduced themselves, on all transports, for operators.
  *
- * A session (session.h) enters its entry when its agent has said who it is, and takes it out at its
- * end. An operator reads the list and may end a session. The owner of the roll is told when
- * somebody comes or goes.
+ * A session (session.h) adds its entry when its agent has introduced itself, and removes the entry
+ * when the session ends. An operator reads the list and may end a session. The owner of the roll is
+ * notified when an entry is added or removed.
  *
  * Nouns: roll_.
  */
@@ -25,20 +25,20 @@ struct roll_entry {
     struct roll *roll; /* NULL: not entered */
     const char *label; /* names the session; no secret */
     const char *client, *version, *way, *endpoint,
-        *view; /* client: raw; may be NULL, as may view */
+        *view; /* client is raw; client, endpoint and view may be NULL */
     const struct principal *principal;
-    uint64_t since, last, calls; /* on the router's clock */
+    uint64_t since, last, calls; /* `since`, `last`: on the router's clock */
     const size_t *open;          /* calls that have not ended */
     void (*hang_up)(void *owner);
     void *owner;
 };
 
 void roll_init(struct roll *r);
-/* May be called again when something of the entry is new. */
+/* May be called again when the entry has changed. */
 void roll_enter(struct roll *r, struct roll_entry *e);
 /* May be called for an entry that was not entered. */
 void roll_leave(struct roll_entry *e);
-/* NULL for the first. */
+/* The entry after `e`; with NULL the first. NULL: there is none. */
 const struct roll_entry *roll_next(const struct roll *r, const struct roll_entry *e);
 
 #endif

@@ -1,5 +1,5 @@
 /* A requestState encrypted and opened again, with a random key of this process. Called by
- * modern_park.c. */
+ * modern_park.c and modern.c, and by hub/upgrade.c for the key. */
 #include "mcp/agent/seal.h"
 
 #include "base/base64.h"
@@ -18,7 +18,7 @@ struct sealed {
 /* The content must not be longer than one digest, which is the mask that encrypts it. */
 _Static_assert(sizeof(struct seal) <= SHA256_N, "a seal has more than one digest can hide");
 
-/* `given` replaces the random one; empty: ask for it. */
+/* The key of this process, random unless `given` replaces it; `given` may be empty. */
 static struct span process_key(struct span given)
 {
     static unsigned char key[SHA256_N];
@@ -32,7 +32,7 @@ static struct span process_key(struct span given)
     return span_of((const char *)key, sizeof key);
 }
 
-/* The same key encrypts and signs: the first byte keeps the two uses apart. */
+/* The same key encrypts, signs and makes digests: the first byte (`use`) keeps these uses apart. */
 static void keyed_digest(unsigned char out[SHA256_N], char use, const void *p, size_t n)
 {
     BUF_SCOPED text = {0};

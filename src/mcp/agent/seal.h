@@ -1,9 +1,9 @@
 /*
  * seal: the requestState of a parked call, which an agent keeps and returns unchanged.
  *
- * Authenticated encryption under a key of this process: an agent cannot read or change a seal,
- * nor give it to another agent. A restart makes all seals void, as it does the calls they name; an
- * upgrade hands both on.
+ * Authenticated encryption under a key of this process: an agent cannot read or change a seal, and
+ * no other agent can use it. A restart ends the parked calls and makes all seals invalid; an
+ * upgrade hands both to the new daemon.
  */
 #ifndef RIALTO_MCP_AGENT_SEAL_H
 #define RIALTO_MCP_AGENT_SEAL_H
@@ -22,11 +22,12 @@ struct seal {
 
 /* Digest of a text under the key, for the members above. */
 uint64_t seal_digest(struct span text);
-/* The key, for another daemon that takes over and must open our seals; before it makes its own. */
+/* Hand the key to a daemon that takes over and must open our seals. That daemon calls seal_take_key
+ * before it makes a seal of its own. */
 void seal_put_key(struct buf *out);
 void seal_take_key(struct span key);
 
-/* Every seal starts like this, and no other server's state does by accident. */
+/* Every seal starts with this, so that the requestState of a server is not taken for a seal. */
 #define SEAL_PREFIX "rialto1."
 
 /* Append the text of the seal: visible ASCII, safe in JSON and in headers. */

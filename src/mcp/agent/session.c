@@ -1,6 +1,6 @@
 /* An agent of the initialize era: the methods that it sends, its calls with their progress, asks
- * and answers, and the session's start and end. Called by duplex.c, http_agent.c,
- * http_session.c and sse_agent.c; the router calls the verbs. */
+ * and answers, and the session's start and end. Called by duplex.c, http_agent.c and
+ * http_session.c; the router calls the verbs. */
 #include "mcp/agent/session.h"
 
 #include "base/log.h"
@@ -25,7 +25,7 @@ struct mcp_session {
     void *owner;
     struct call *standing;
     bool greeted; /* initialize was answered */
-    bool results; /* failures of tool calls are told as results */
+    bool results; /* failures of tool calls are sent as results */
     struct introduction intro;
     struct agent_asks asks;
     struct elicited elicited;
@@ -204,7 +204,7 @@ static void on_event(struct peer *self, struct call *call, const struct event *e
     case EVENT_TASK:
         send_task(s, event);
         break;
-    case EVENT_SETTLED: /* a session's subscriptions are calls of its own */
+    case EVENT_SETTLED: /* not needed: each subscription is a call with its own answer */
         break;
     case EVENT_UNASKED:
         withdraw_ask(s, reply, agent_asks_forget(&s->asks, call->handle, event->name));
@@ -244,7 +244,7 @@ static void session_tell(struct mcp_session *s, const struct mcp_message *m)
     call_open(s->host.router, &s->peer, s->host.view, &request, NULL);
 }
 
-/* The agent takes back the request with this raw id. */
+/* The agent cancels the request with this raw id. */
 static void session_cancel(struct mcp_session *s, struct span id)
 {
     const struct agent_request *p = agent_requests_find(&s->pending, id);
@@ -317,7 +317,8 @@ static void enter_roll(struct mcp_session *s)
     roll_enter(s->host.roll, &s->entry);
 }
 
-/* Version and answers are known: who the agent is, and a view of its own if it needs one. */
+/* Version and capabilities are known: record who the agent is, and get a view of its own for it if
+ * it needs one. */
 static void session_enter(struct mcp_session *s, const struct json_slot *info)
 {
     introduction_set_client(&s->intro, info);
@@ -458,7 +459,7 @@ static void handle_task_list(struct mcp_session *s, const struct mcp_message *m,
                     "Invalid cursor: take nextCursor of the page before, or start again without");
 }
 
-/* The server is told when no other session is subscribed to the resource any more. */
+/* The server gets the request only if no other session is still subscribed to the resource. */
 static void handle_unsubscribe(struct mcp_session *s, const struct mcp_message *m, void *reply,
                                int arg)
 {
@@ -502,7 +503,7 @@ static const struct handler requests[] = {
     {"initialize", handle_initialize, 0},
 };
 
-/* If a server of the view has tasks. */
+/* Used only if a server of the view has tasks. */
 static const struct handler task_requests[] = {
     {"tasks/get", handle_open, OP_TASK_GET},
     {"tasks/result", handle_open, OP_TASK_RESULT},
@@ -643,7 +644,7 @@ size_t mcp_session_pending(const struct mcp_session *s)
 
 /* --- another daemon takes over --- */
 
-/* Questions of the daemon that goes on get ids above those of the one that ends its calls. */
+/* The old daemon may still ask on its last calls: the new one numbers its asks this far above. */
 enum { ASKS_APART = 1000 * 1000 };
 
 void mcp_session_export(const struct mcp_session *s, struct buf *out)

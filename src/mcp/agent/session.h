@@ -1,11 +1,11 @@
 /*
  * session: an MCP agent of the initialize era as a consumer, on any transport.
  *
- * The transport (own stdio, Streamable HTTP, SSE, WebSocket) skims each message once, hands the
- * message to mcp_session_receive together with the transport's handle of the request (`reply`), and
- * is told where each outgoing message belongs: to that request's stream or to none. The session
- * handles initialize, keeps ids as raw text, restores progress tokens, and sends asks as requests
- * of its own.
+ * The transport (stdio, Streamable HTTP, SSE, WebSocket) skims each message once, hands the message
+ * to mcp_session_receive together with the transport's handle of the request (`reply`), and is told
+ * where each outgoing message belongs: to that request's stream or to none. The session handles
+ * initialize, keeps ids as raw text, restores progress tokens, and sends asks as requests of its
+ * own.
  *
  * A session ends with mcp_session_free: calls it opened are cancelled and their replies abandoned.
  *
@@ -52,12 +52,12 @@ struct span mcp_session_version(const struct mcp_session *s);
 /* Calls open now. */
 size_t mcp_session_pending(const struct mcp_session *s);
 
-/* --- a daemon that another takes over from --- */
+/* --- another daemon takes over from us --- */
 /* What another daemon must know of a session that has introduced itself: members of an object. */
 void mcp_session_export(const struct mcp_session *s, struct buf *out);
-/* Go on as the session with these members did. Calls that it had open are not part of it. */
+/* Continue the session that wrote these members. Its open calls are not among them. */
 void mcp_session_import(struct mcp_session *s, struct span state);
-/* The same in both daemons. */
+/* The number of the session, which is the same in both daemons. */
 uint64_t mcp_session_number(const struct mcp_session *s);
 /* Is the message about a call or a question that this session knows nothing of? */
 bool mcp_session_is_stray(const struct mcp_session *s, const struct mcp_message *m);

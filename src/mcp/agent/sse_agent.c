@@ -10,7 +10,7 @@
 #include "mcp/agent/duplex.h"
 #include "wire/sse.h"
 
-/* How far a reader may fall behind, in bytes. */
+/* READER_MAX: bytes that a reader may fall behind; EVENT_KEEP: bytes of a buffer kept for reuse. */
 enum { READER_MAX = 16 * 1024 * 1024, KEEP_ALIVE_MS = 15 * 1000, EVENT_KEEP = 4 * 1024 };
 
 struct sse_agents {
@@ -128,7 +128,8 @@ static void put_parameter(struct buf *out, const char *name, struct span value)
     }
 }
 
-/* The query says whose tools are meant (a browser session, a view), so it stays in the address. */
+/* The query says whose tools are meant (a browser session, a view), so the address for POSTs
+ * repeats it. */
 static void put_selection(struct buf *out, const struct http_request *req)
 {
     struct buf scratch = {0}, more = {0};
@@ -237,7 +238,7 @@ void sse_agents_handle(struct sse_agents *all, struct http_exchange *x,
 
 /* --- life --- */
 
-/* This also finds clients that vanished: TCP must acknowledge what is written. */
+/* This also finds clients that vanished: TCP gets no acknowledgement for what is written. */
 static void on_keep_alive(struct timer *t)
 {
     struct sse_agents *all = CONTAINER_OF(t, struct sse_agents, keep_alive);

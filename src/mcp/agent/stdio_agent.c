@@ -1,12 +1,13 @@
 /* One agent on a stream of lines: lines in and out, EOF with answers still open, closing. Called by
- * cmd/stdio.c, cmd/browser.c, cmd/bus.c, cmd/conductor.c and hub/conductor_join.c. */
+ * cmd/stdio.c, cmd/browser.c, cmd/bus.c, cmd/conductor.c, hub/conductor_join.c, hub/greeting.c and
+ * hub/shims.c. */
 #include "mcp/agent/stdio_agent.h"
 
 #include "base/mem.h"
 #include "mcp/agent/duplex.h"
 #include "wire/lines.h"
 
-/* How long answers may take after EOF: of calls, of a held greeting; and to write the rest. */
+/* After EOF: how long calls may take, how long a held greeting, and how long writing the rest. */
 enum { DRAIN_MS = 1500, HELD_MS = 5000, FLUSH_MS = 1000 };
 
 struct stdio_agent {
@@ -56,8 +57,9 @@ static void out_hang_up(void *owner)
 
 static const struct mcp_out out_ops = {out_begin, out_end, out_abandon, NULL, "stdio", out_hang_up};
 
-/* Of the lines that come while another daemon takes over, answers and cancellations are for calls
- * that are open here; a cancellation may be for a request that was kept, too. */
+/* A line that comes while another daemon takes over. An answer is for a call that is open here; a
+ * cancellation may be for such a call or for a kept request; all else is kept for the other
+ * daemon. */
 static void sort_line(struct stdio_agent *a, struct span line)
 {
     struct mcp_message m;
@@ -106,7 +108,7 @@ static void on_data(void *owner, struct span chunk)
     lines_feed(&a->lines, chunk, &line_events, a);
 }
 
-/* Close once all is answered, and after this time at the latest. */
+/* Close when all is answered, but after `patience` ms at the latest. */
 static void drain(struct stdio_agent *a, uint64_t patience)
 {
     timer_set(loop_timers(a->loop), &a->drain, duplex_pending(a->duplex) ? patience : 0);
@@ -126,7 +128,7 @@ static void on_drained(struct timer *t)
     struct stdio_agent *a = CONTAINER_OF(t, struct stdio_agent, drain);
 
     if (a->leaving && !a->at_eof && duplex_pending(a->duplex))
-        return; /* asked again meanwhile */
+        return; /* a new request came meanwhile */
     stdio_agent_close(a, a->leaving ? a->leaving : "the agent closed its end");
 }
 

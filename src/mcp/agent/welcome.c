@@ -1,5 +1,5 @@
 /* Capabilities, serverInfo and instructions of a view as JSON. Called by session.c to answer
- * initialize and by modern.c to answer server/discover. */
+ * initialize and by modern.c to answer server/discover; modern_listen.c asks about tasks. */
 #include "mcp/agent/welcome.h"
 
 #include "core/provider.h"
@@ -14,7 +14,8 @@ static const struct catalog *only_catalog(const struct view *v)
     return p && !view_member(v, 1) ? p->catalog : NULL;
 }
 
-/* What else the servers declare, merged: of two that declare the same thing the first counts. */
+/* Append `experimental` and `extensions` of all servers, merged: if two declare the same member,
+ * the first counts. */
 static void put_declared(struct buf *out, const struct view *v, bool tasks)
 {
     BUF_SCOPED all = {0}, next = {0};

@@ -55,7 +55,7 @@ static void out_hang_up(void *owner)
 {
     struct ws_agent *a = owner;
 
-    ws_close(a->ws, 1001, "ended by the operator"); /* the rest follows when that is done */
+    ws_close(a->ws, 1001, "ended by the operator"); /* on_closed frees the agent later */
 }
 
 static const struct mcp_out out_ops = {out_begin, out_end, out_abandon, NULL, "ws", out_hang_up};

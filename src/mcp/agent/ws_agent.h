@@ -21,14 +21,15 @@ struct ws_agents_options {
 
 struct ws_agents *ws_agents_new(struct loop *loop, const struct mcp_host *host,
                                 const struct ws_agents_options *options);
-/* A request with ws_is_wanted: its connection becomes an agent, or the request is refused. */
+/* A request for which ws_is_wanted is true: its connection becomes an agent, or the request is
+ * refused. */
 void ws_agents_accept(struct ws_agents *all, struct http_exchange *x,
                       const struct http_request *req);
 size_t ws_agents_count(const struct ws_agents *all);
 /*
  * The agents' calls end now; the connections are closed (1001, `why`) within a second. Then
- * `closed` is called, from the loop, and `all` is freed when it returns. No agent may be accepted
- * meanwhile.
+ * `closed` is called, from the loop, and `all` is freed when `closed` returns. No agent may be
+ * accepted meanwhile.
  */
 void ws_agents_close(struct ws_agents *all, const char *why, void (*closed)(void *arg), void *arg);
 
