@@ -1,5 +1,5 @@
 /* A BTCP agent: joining a session, calls and their answers, notices about changed tools. Called by
- * doors.c, sender.c, session.c, pipe.c and browser.c, and by the core with the ends of calls. */
+ * doors.c, sender.c, relay.c, session.c, pipe.c and browser.c, and by the core when calls end. */
 #include "browser/agent.h"
 
 #include "base/mem.h"
@@ -8,7 +8,7 @@
 #include "wire/json_out.h"
 #include "wire/rpc.h"
 
-/* A call of the agent, with the id that the agent gave it: the answer must carry the same. */
+/* A call of the agent, with the id of its request: the response must carry the same id. */
 struct asked {
     struct list node;
     struct agent *agent;
@@ -43,7 +43,7 @@ static const struct dialect *dialect_of(const struct agent *a)
     return a->pipe ? a->pipe->dialect : a->dialect;
 }
 
-/* The page's own code; our words for errors become numbers where the dialect has no words. */
+/* A number stays as it is. A word stays if the dialect has words, else it becomes a number. */
 static void put_code(struct buf *out, const struct agent *a, struct json_slot code)
 {
     const struct dialect *d = dialect_of(a);
@@ -57,7 +57,7 @@ static void put_code(struct buf *out, const struct agent *a, struct json_slot co
                    dialect_number(d, word ? json_text(code.value, &scratch) : SPAN_EMPTY));
 }
 
-/* An MCP error turned back into the BTCP error that it was made of. */
+/* Converts an MCP error back to the BTCP error that it was made from. */
 static void put_error(struct buf *out, const struct agent *a, struct span id, struct span error)
 {
     struct json_slot data = json_get(error, "data");
@@ -72,7 +72,7 @@ static void put_error(struct buf *out, const struct agent *a, struct span id, st
     rpc_put_error_raw(out, id, buf_view(&body));
 }
 
-/* The text of a result that is one text; empty: it is none. */
+/* The raw text of a result whose content is a single text item; empty for other results. */
 static struct span only_text(struct span result)
 {
     struct json_iter it = json_iter(json_get(result, "content").value);
@@ -83,7 +83,7 @@ static struct span only_text(struct span result)
     return text.type == JSON_STRING && !json_next(&it) ? text.value : SPAN_EMPTY;
 }
 
-/* MCP's form taken off again: the tool's value, if it was one, or its text; else all there is. */
+/* Undoes MCP's form: puts structuredContent, or else the single text, or else the whole result. */
 static void put_bare_result(struct buf *out, struct span id, struct span result)
 {
     struct json_slot value = json_get(result, "structuredContent");
@@ -101,7 +101,7 @@ static void put_bare_result(struct buf *out, struct span id, struct span result)
     }
 }
 
-/* Without MCP's form a failed tool is an error, as the specification has it. */
+/* In dialects with bare results a failed tool is an error, as BTCP's specification says. */
 static void put_tool_error(struct buf *out, const struct agent *a, struct span id,
                            struct span result)
 {

@@ -1,6 +1,6 @@
 /*
- * agent: a BTCP agent, a consumer of one session. It ends with its connection, or with the one POST
- * that it came by.
+ * agent: a BTCP agent, a consumer of one session. It is freed with its connection, or after the
+ * answer to its POST.
  */
 #ifndef RIALTO_BROWSER_AGENT_H
 #define RIALTO_BROWSER_AGENT_H
@@ -13,15 +13,15 @@ struct pipe;
 struct agent {
     struct peer peer;
     struct browser *browser;
-    struct browser_session *session; /* NULL before it joined, and for a POST */
-    struct list node;                /* in the session */
+    struct browser_session *session; /* NULL before it joined one, and for a POST */
+    struct list node;                /* in session->agents or browser->posts */
     struct call *standing;
-    struct pipe *pipe;       /* NULL for one that waits for the answer of one POST */
-    struct http_exchange *x; /* that POST */
+    struct pipe *pipe;       /* NULL for an agent of one POST */
+    struct http_exchange *x; /* the POST that waits for the answer; or NULL */
     const struct dialect *dialect;
-    char *client;      /* by which its POSTs name it; may be NULL */
-    char *own;         /* the session that it made up for itself; may be NULL */
-    struct list calls; /* struct agent_call */
+    char *client;      /* the client id in its POSTs; may be NULL */
+    char *own;         /* the session id that it invented for itself; may be NULL */
+    struct list calls; /* struct asked */
     bool had_pages;
     uint64_t n_pushed;
     struct deferred end;
@@ -29,15 +29,15 @@ struct agent {
 
 struct agent *agent_new(struct browser *b, struct pipe *pipe);
 void agent_free(struct agent *a);
-/* The agent hears of this session's changes from now on; NULL: of none. Its calls go on. */
+/* From now on the agent is notified of this session's changes; NULL: of none. Calls go on. */
 void agent_join(struct agent *a, struct browser_session *s);
-/* The agent hears of changes of all sessions' tools, in the way of its dialect. */
+/* From now on the agent is notified of changes of all sessions' tools (dialect.put_changed). */
 void agent_watch(struct agent *a);
-/* Also into a session that the agent has not joined: it gets the answer, and hears of no changes.
- */
+/* Calls a tool. The agent need not have joined the session of the view: it gets the result, but is
+ * not notified of that session's changes. */
 void agent_call(struct agent *a, struct view *v, struct span id, struct span params);
-/* By the id we gave the agent, or else by its own session. Of one that came back before we noticed
- * that its old stream was lost, the new one. */
+/* Finds an agent by its client id or, if `client` is empty, by the session id that it invented. If
+ * an agent reconnected before the loss of its old stream was noticed: the newer one. */
 struct agent *agent_find(const struct browser *b, struct span client, struct span own);
 
 #endif

@@ -1,6 +1,6 @@
 /* The list of sessions, with limits and expiry; keep-alive of connections, start and shutdown.
- * Called by hub/web_pages.c and the other files of browser/; cmd/browser.c checks session ids
- * here. */
+ * Called by hub/web_pages.c and the other files of browser/; by admin/news.c, sessions.c and
+ * status.c for the list of pages; and by cmd/browser.c to check session ids. */
 #include "browser/browser.h"
 
 #include "base/ascii.h"
@@ -20,9 +20,9 @@
 #include <time.h>
 
 enum {
-    CLIENT_GONE = 4002, /* how BTCP closes a WebSocket whose session is over */
+    CLIENT_GONE = 4002, /* BTCP's close code for a WebSocket whose session is over */
     KEEP_ALIVE_MS = 15 * 1000,
-    LIFE_MS = 10 * 1000, /* a page that nobody calls may take so long to show that it is there */
+    LIFE_MS = 10 * 1000, /* a page may take this long to answer a keep-alive ping */
     GOODBYE_MS = 800,
     SWEEP_MIN = 100,
     SWEEP_MAX = 10 * 1000,
@@ -43,13 +43,13 @@ bool browser_can_be_session(struct span id)
     return id.n && id.n <= 128 && ascii_is_words(id, "._:-");
 }
 
-/* Nobody is connected to the session, and nobody waits for an answer of one of its pages. */
+/* The session has no connected page, no agent and no open call. */
 static bool is_deserted(const struct browser_session *s)
 {
     return !session_is_connected(s) && list_empty(&s->agents) && !s->core.n_open;
 }
 
-/* When the session is over if nothing happens; UINT64_MAX: not at all. */
+/* When the session expires if nothing happens; UINT64_MAX: never. */
 static uint64_t end_of(const struct browser *b, const struct browser_session *s)
 {
     uint64_t ttl = b->options.session_ttl, idle = b->options.session_idle;
@@ -60,14 +60,14 @@ static uint64_t end_of(const struct browser *b, const struct browser_session *s)
     return unused == UINT64_MAX ? unused : s->used_at + unused;
 }
 
-/* The timer is set for the next end only: with everybody connected it is not set at all. */
+/* The timer is set for the session that expires next; if none expires, it is not set. */
 void browser_sweep_later(struct browser *b, const struct browser_session *s)
 {
     uint64_t now = loop_now(b->loop), at = end_of(b, s), ttl = b->options.session_ttl;
 
     if (at == UINT64_MAX || (timer_is_set(&b->sweep) && b->sweep_at <= at))
         return;
-    if (at <= now) /* somebody does not let it end: look again */
+    if (at <= now) /* overdue: it was in use, or may not end yet; check again later */
         at = now + (ttl / 4 > SWEEP_MAX ? SWEEP_MAX : ttl / 4 < SWEEP_MIN ? SWEEP_MIN : ttl / 4);
     b->sweep_at = at;
     timer_set(loop_timers(b->loop), &b->sweep, b->sweep_at - now);
@@ -88,9 +88,9 @@ static void end_session(struct browser *b, struct browser_session *s)
 }
 
 /*
- * Makes room for one more session; if there is none, the session that was deserted longest ends:
- * pages that went for good must not keep others out until their sessions expire. A session that was
- * used in this turn of the loop stays, because a message to it may be being handled.
+ * Makes room for one more session: at the limit, the deserted session that was unused longest ends,
+ * so that closed pages do not keep others out until their sessions expire. A session that was used
+ * in this turn of the loop stays, because a message to it may be being handled.
  */
 static bool make_room(struct browser *b)
 {
@@ -122,7 +122,7 @@ struct browser_session *browser_make_session(struct browser *b, struct span id)
     return browser_session(b, id, true);
 }
 
-/* A provider of ours is there: it is shown to agents. */
+/* Shows a new provider, a session or the guide, to agents. */
 static void show(struct browser *b, struct provider *p)
 {
     view_add(b->all, p, NULL);
@@ -195,7 +195,7 @@ void browser_count(const struct browser *b, struct browser_numbers *out)
 static bool is_over(const struct browser *b, struct browser_session *s)
 {
     if (s->core.n_open)
-        return false; /* somebody waits for a page's answer */
+        return false; /* a call waits for a page's answer */
     return loop_now(b->loop) >= end_of(b, s) && may_end(b, s);
 }
 
@@ -223,7 +223,7 @@ static void on_sweep(struct timer *t)
         browser_sweep_later(b, value);
 }
 
-/* --- what there is --- */
+/* --- lists of pages and sessions --- */
 
 void browser_put_pages(struct buf *out, const struct browser *b, bool whole)
 {
@@ -289,8 +289,8 @@ static void on_news(struct timer *t)
     router_tell_changes(b->router, NULL);
 }
 
-/* With no news shortly before, agents are told at the end of this turn of the loop: not from here,
- * because an agent's call may be what led here. */
+/* If agents were told nothing in the last COALESCE_MS, they are told when timers fire next; not
+ * from here, because an agent's call may be on the stack. */
 void browser_news(struct browser *b)
 {
     uint64_t since = loop_now(b->loop) - b->told_at;
@@ -307,7 +307,7 @@ void browser_keep_alive(struct browser *b)
         timer_set(loop_timers(b->loop), &b->keep_alive, KEEP_ALIVE_MS);
 }
 
-/* Writing also finds pages that vanished: TCP wants what was written to be acknowledged. */
+/* Writing also detects pages that vanished: TCP gives up when nothing is acknowledged. */
 static void on_keep_alive(struct timer *t)
 {
     struct browser *b = CONTAINER_OF(t, struct browser, keep_alive);

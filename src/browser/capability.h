@@ -1,8 +1,8 @@
 /*
  * capability: names of what a tool may do in its page, such as dom:write, and what they imply.
  *
- * Names are opaque but for a small table of implications and the wildcard `*` at the end of a
- * granted one (dom:*).
+ * Names are opaque, except for a small table of implications and the wildcard `*` at the end of a
+ * granted name (dom:*).
  */
 #ifndef RIALTO_BROWSER_CAPABILITY_H
 #define RIALTO_BROWSER_CAPABILITY_H

@@ -1,5 +1,6 @@
-/* The rows for the BTCP dialects D1 to D8, and the numbers they have for errors. Used by doors.c,
- * sender.c and pipe.c, which give each connection or request a dialect, and by agent.c. */
+/* The rows of the BTCP dialects D1 to D8, and their error numbers; relay.c has the rows of MCP-B.
+ * Used by doors.c, pipe.c and join.c, which give each connection or request a dialect, and by
+ * agent.c and sender.c for error numbers. */
 #include "browser/dialect.h"
 
 #include "base/mem.h"
@@ -55,7 +56,7 @@ const struct dialect dialect_d8 = {.name = "socket",
                                    .result_is_bare = true,
                                    .error_words = true};
 
-/* A server that we joined: it stands where a page would, and its answers come with an id alone. */
+/* A server that we joined, which is treated like a page: its answers carry nothing but an id. */
 const struct dialect dialect_joined = {
     .name = "joined", .answers_list = true, .answers_by_id = true};
 

@@ -16,7 +16,7 @@
 #define SSE_KEY    "sse"    /* the key of a page that comes by SSE without a client id */
 #define REMOTE_KEY "remote" /* the key of a page that came by /register */
 
-/* A request, and what all handlers want to know of it. */
+/* A request, and the facts about it that handlers need. */
 struct visit {
     struct browser *browser;
     struct http_exchange *x;
@@ -24,8 +24,8 @@ struct visit {
     struct span session, client, type;
     bool in_query; /* the session is named in the query, not in a header */
     const struct caller *caller;
-    bool offers_only; /* it comes from a site that may offer tools but not call any */
-    bool anonymous;   /* it shows nothing, and need not */
+    bool offers_only; /* from a site or extension that may offer tools but not call any */
+    bool anonymous;   /* it shows no token; see is_let_in */
     struct buf scratch[4];
 };
 
@@ -42,7 +42,7 @@ static struct span origin_of(const struct http_request *req)
     return http_header(req, "origin");
 }
 
-/* --- what there is --- */
+/* --- health and sessions --- */
 
 static void on_health(struct visit *v)
 {
@@ -71,7 +71,7 @@ static void on_sessions(struct visit *v)
 
 /* --- event streams --- */
 
-/* Who came by this connection, as long as it lasts. */
+/* Stores in the connection who opened it. */
 static void note_caller(struct pipe *p, const struct visit *v)
 {
     p->offers_only = v->offers_only;
@@ -101,7 +101,7 @@ static void refuse_page(struct visit *v)
            "sessions, or too many pages in this one");
 }
 
-/* The page by this key in the session, both made if need be; NULL: the request was refused. */
+/* The page with this key in the session, both made if missing; NULL: the request was refused. */
 static struct page *enter(struct visit *v, struct span session, struct span key,
                           const struct dialect *d)
 {
@@ -156,7 +156,7 @@ static void welcome_agent(struct visit *v, struct pipe *pipe)
         agent_join(a, s);
 }
 
-/* The page that this client was last. */
+/* The page that this client id was last used for; NULL: none, or one of another origin. */
 static struct page *client_page(const struct visit *v)
 {
     struct page *p = map_get(&v->browser->clients, v->client);
@@ -192,7 +192,8 @@ static void stream_for_remote(struct visit *v, struct page *p)
     page_attach(p, pipe);
 }
 
-/* A page that registered with an earlier run of this program, and knows nothing of its end. */
+/* Restores a page that registered with an earlier run of this program and has only reopened its
+ * stream; NULL: no such page. */
 static struct page *recall_remote(struct visit *v)
 {
     const struct remote_page *known = remotes_find(v->browser->remotes, v->session);
@@ -240,8 +241,8 @@ static struct sender sender_of(struct visit *v, const struct dialect *d)
                            .principal = v->caller->principal};
 }
 
-/* Handles the message of a POST. The reply is its body and, where the dialect has it so, is sent
- * on the stream too. */
+/* Handles the message of a POST. The reply is the body of the response and, in some dialects
+ * (reply_on_stream), is sent on the sender's stream too. */
 static void deliver(struct visit *v, struct sender *s)
 {
     struct pipe *pipe = s->agent ? s->agent->pipe : s->page ? page_pipe(s->page) : NULL;
@@ -307,7 +308,7 @@ static void on_message(struct visit *v)
     deliver(v, &s);
 }
 
-/* The page of an extension: in the session that the request names, or else where it was last. */
+/* An extension's page: in the session that the request names, or else the client id's last one. */
 static struct page *extension_page(const struct visit *v)
 {
     struct browser_session *s = browser_session(v->browser, v->session, false);
@@ -412,8 +413,8 @@ static void on_socket(struct visit *v, bool named)
         return;
     struct pipe *pipe = pipe_new(v->browser, d, origin_of(v->req));
     note_caller(pipe, v);
-    /* A client may offer subprotocols that we do not know: none is chosen, it is served all the
-     * same. */
+    /* A client may offer subprotocols that we do not know: none is chosen, but the client is
+     * served. */
     pipe->ws = ws_accept(v->browser->loop, v->x, v->req, NULL, &options, &pipe_ws_events, pipe);
     if (!pipe->ws) {
         pipe_free(pipe);
@@ -434,12 +435,12 @@ static void on_socket(struct visit *v, bool named)
     }
 }
 
-/* --- which door --- */
+/* --- the table of routes --- */
 
 static const struct door {
     const char *method, *path;
     void (*handle)(struct visit *v);
-    bool is_open;    /* also to requests without the pairing token */
+    bool is_open;    /* also for requests without the pairing token */
     bool for_agents; /* closed to sites that may only offer tools */
 } doors[] = {
     {"GET", "/events", on_events, false, false},

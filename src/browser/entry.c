@@ -28,7 +28,7 @@ static bool is_required(struct span value, enum json_type type)
     return fine;
 }
 
-/* Arguments are an object: a schema may leave that out, but not say otherwise. */
+/* Can agents use this schema? Its `type` may be missing (`*typed` false) or "object". */
 static bool is_schema(struct json_slot schema, bool *typed)
 {
     struct json_iter it = json_iter(schema.value);
@@ -94,7 +94,7 @@ static void put_annotations(struct buf *out, struct span annotations)
     buf_char(out, '}');
 }
 
-/* --- the whole --- */
+/* --- the whole entry --- */
 
 static void put_description(struct buf *out, struct json_slot own, struct span where,
                             struct item *item)

@@ -1,9 +1,9 @@
 /*
- * entry: a page's tool as it stands in the lists that agents get.
+ * entry: a page's tool as an entry of the lists that agents get.
  *
- * Agents check what they are given, and many drop a whole list for one entry that is not as MCP has
- * it. So what a page says reaches them only where it is of the right kind; the rest is corrected or
- * left out.
+ * Agents validate lists of tools, and many reject a whole list because of one invalid entry. So
+ * members that a page gave reach agents only if they have the type that MCP requires; others are
+ * corrected or left out.
  */
 #ifndef RIALTO_BROWSER_ENTRY_H
 #define RIALTO_BROWSER_ENTRY_H
@@ -12,9 +12,9 @@
 #include "core/catalog.h"
 
 /*
- * Append the entry of a tool (a raw object) under this name, its description beginning with
- * "[where]" unless that is empty, and tell in `item` where its pieces
- * stand and which hints it has; `name` and `raw` are left to the caller.
+ * Append the entry of a tool (a raw object) under this name; its description begins with "[where]"
+ * unless `where` is empty. Sets the positions and the flags of `item`; its `name` and `raw` are
+ * left to the caller.
  */
 void entry_put(struct buf *out, struct span tool, struct span name, struct span where,
                struct item *item);

@@ -1,5 +1,5 @@
 /*
- * files: what is served to browsers as it is, put into the program when it is built.
+ * files: static files for browsers, embedded in the program when it is built.
  */
 #ifndef RIALTO_BROWSER_FILES_H
 #define RIALTO_BROWSER_FILES_H
@@ -28,7 +28,7 @@ struct web_file {
     size_t n;
 };
 
-/* For web pages of any site, at these addresses. */
+/* The scripts that pages of any site may load, and the demo. */
 extern const struct web_file web_files[];
 extern const size_t web_files_n;
 struct http_exchange;

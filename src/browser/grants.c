@@ -1,5 +1,5 @@
-/* Granting, revoking and checking capabilities in a session, and the meta-tool by which agents ask
- * a page's user for more. Called by session.c, page.c and sender.c. */
+/* Granting, revoking and checking capabilities in a session, and the meta-tool for agents to ask a
+ * page's user for more. Called by session.c, guide.c, page.c, page_errand.c and sender.c. */
 #include "browser/grants.h"
 
 #include "base/log.h"
@@ -92,7 +92,7 @@ void grants_add(struct browser_session *s, const struct page *page, struct span 
     session_changed(s);
 }
 
-/* Takes a persistent grant back in every session: it was given to the origin, not to a session. */
+/* Revokes a persistent grant in every session: it was given to the origin, not to one session. */
 static void revoke_kept(struct browser_session *s, const char *origin, const char *name)
 {
     size_t at = 0;
@@ -151,7 +151,7 @@ void grants_recall(struct browser_session *s, const struct page *page)
             add_grant(s, g->origin, span_str(g->name), GRANT_PERSISTENT);
 }
 
-/* Grants for one call that this call makes use of end here. */
+/* Drops the grants for one call (GRANT_ONCE) that this call uses. */
 void grants_use_once(struct browser_session *s, const struct page *page, const struct tool *tool)
 {
     struct json_iter it = json_iter(tool->capabilities);
@@ -171,7 +171,7 @@ void grants_use_once(struct browser_session *s, const struct page *page, const s
         }
     }
     if (any)
-        session_changed_late(s); /* not at once: we are inside of a call to this session */
+        session_changed_late(s); /* not at once: a call to this session is on the stack */
 }
 
 enum grant_kind grants_kind(struct span params)
@@ -192,7 +192,7 @@ static void put_list(struct buf *out, const char *member, struct span items)
     buf_char(out, ']');
 }
 
-/* Answers the call: which of the wanted capabilities are granted to this page; NULL: to any. */
+/* Ends the call: tells which wanted capabilities are granted to this page (NULL: to any). */
 static void answer(struct browser_session *s, const struct page *page, struct call *call,
                    struct span wanted, bool pending)
 {
@@ -230,7 +230,7 @@ static bool is_wish(struct json_slot list)
     return fine && n;
 }
 
-/* Append those of the wanted capabilities that are not granted. */
+/* Append the wanted capabilities that are not granted. */
 static void put_lacking(struct buf *out, const struct browser_session *s, const struct page *page,
                         struct span wanted)
 {
@@ -254,8 +254,8 @@ static bool has_hidden_tools(const struct browser_session *s, const struct page 
     return hidden;
 }
 
-/* The page whose user is asked: the newest with hidden tools, or else the newest that can ask.
- * NULL: none can, or the configuration decides alone. */
+/* The page whose user is asked: of the pages that can ask, the newest with hidden tools, else the
+ * newest. NULL: no page can ask, or the configuration alone decides. */
 static struct page *consenting_page(const struct browser_session *s)
 {
     struct page *found = NULL;
@@ -275,8 +275,8 @@ static struct page *consenting_page(const struct browser_session *s)
     return found;
 }
 
-/* The same question, asked before and not answered yet, that no call waits for any more. Counts all
- * open questions of the page. */
+/* An unanswered question for the same capabilities that no call waits for any more; NULL: none.
+ * Counts all unanswered questions of the page in `*n`. */
 static struct page_errand *open_question(const struct page *p, struct span wanted, size_t *n)
 {
     struct page_errand *same = NULL;
@@ -292,7 +292,7 @@ static struct page_errand *open_question(const struct page *p, struct span wante
     return same;
 }
 
-/* An agent that asks again gets the dialog that is already shown; NULL: too many are shown. */
+/* An agent that asks again waits for the question that is already open; NULL: too many are open. */
 static struct page_errand *ask_user(struct page *p, struct span wanted, struct span lacking)
 {
     struct browser *b = p->session->browser;
@@ -361,7 +361,7 @@ void grants_answered(struct page_errand *e, const struct page_message *m)
     BUF_SCOPED wanted = {0};
 
     if (m->result.n && json_type_of(m->result) == JSON_OBJECT) {
-        page->session->enforces = true; /* what can be granted can be refused */
+        page->session->enforces = true; /* a page that can grant can also refuse */
         take_grants(e, m->result);
     } else {
         page->cannot_ask = true; /* an error: the page does not know the request */
@@ -381,7 +381,7 @@ void grants_late(struct page_errand *e)
         answer(e->page->session, e->page, call, buf_view(&e->wanted), true);
 }
 
-/* The question of a call that is answered by what is granted now; NULL: there is none. */
+/* A question whose capabilities are all granted by now; NULL: none. */
 static struct page_errand *settled_question(const struct page *p)
 {
     LIST_EACH (&p->errands, it) {

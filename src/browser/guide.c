@@ -1,4 +1,4 @@
-/* A table of the tools of our own, with when they are offered and what they do. Called by browser.c
+/* The table of our own tools, with when they are offered and what they do. Called by browser.c
  * and session.c, which own guides, by open_page.c, and by the core for calls. */
 #include "browser/guide.h"
 
@@ -13,8 +13,8 @@
 struct guide {
     struct provider core;
     struct browser *browser;
-    struct browser_session *session; /* NULL: all */
-    unsigned offered;                /* a bit for each of the tools */
+    struct browser_session *session; /* NULL: for all sessions */
+    unsigned offered;                /* a bit for each row of `tools` */
 };
 
 /* --- answers --- */
@@ -58,7 +58,7 @@ static void tell_pages(struct guide *g, struct call *call, const struct request 
     tell(call, buf_view(&pages));
 }
 
-/* {count, NAME: list}, as MCP-B has it. */
+/* {count, NAME: list}, as MCP-B's relay answers. */
 static void tell_counted(struct call *call, const char *name, struct span list)
 {
     struct json_iter it = json_iter(list);
@@ -94,7 +94,7 @@ static void tell_tools(struct guide *g, struct call *call, const struct request 
     tell_counted(call, "tools", buf_view(&list));
 }
 
-/* The tool is called in the caller's own view, as if it had been called by its name. */
+/* The named tool is called in the caller's own view, like any other call. */
 static void call_tool(struct guide *g, struct call *call, const struct request *request,
                       struct span arguments)
 {
@@ -132,7 +132,7 @@ static void open_page(struct guide *g, struct call *call, const struct request *
 
 /* --- capabilities --- */
 
-/* Is any of these what a hidden tool of the session waits for? */
+/* Is a tool of the session hidden because it lacks one of these capabilities? */
 static bool is_waiting_for(const struct browser_session *s, struct span wanted)
 {
     BUF_SCOPED scratch = {0};
@@ -150,7 +150,7 @@ static bool is_waiting_for(const struct browser_session *s, struct span wanted)
     return false;
 }
 
-/* The session that hides tools for want of just this, or else any that hides some. */
+/* A session that hides a tool for lack of a wanted capability, or else any that hides tools. */
 static struct browser_session *session_for(const struct guide *g, struct span arguments)
 {
     struct json_slot wanted = json_get(arguments, "capabilities");
@@ -211,7 +211,7 @@ static void cancel_forward(struct call *call)
 
 static const struct guide_tool {
     const char *name;
-    const char *members; /* all but the name */
+    const char *members; /* of the list entry, as JSON, without the name */
     bool (*is_offered)(const struct guide *g);
     void (*run)(struct guide *g, struct call *call, const struct request *request,
                 struct span arguments);

@@ -1,5 +1,5 @@
-/* Joins a BTCP server as an agent, by WebSocket or by events and POSTs, and comes back when it was
- * away. Called by browser.c, which owns joins, and by pipe.c. */
+/* Joins a BTCP server as an agent, by WebSocket or by events and POSTs, and reconnects when
+ * the connection is lost. Called by browser.c, which owns joins, and by pipe.c. */
 #include "browser/join.h"
 
 #include "base/backoff.h"
@@ -15,25 +15,25 @@
 
 #include <stdio.h>
 
-/* LOOK_MS: a server by http:// does not tell of new sessions, so its list is fetched this often. */
+/* LOOK_MS: a server at http:// does not announce new sessions: we fetch its list this often. */
 enum { RETRY_FIRST_MS = 500, RETRY_MAX_MS = 10 * 1000, LOOK_MS = 5 * 1000, LIST_MS = 30 * 1000 };
 
 struct join {
     struct list node; /* in browser->joins */
     struct browser *browser;
     char *url;
-    char *session; /* NULL: all */
+    char *session; /* the one to join; NULL: all */
     char own[ID_TOKEN_SIZE];
     bool by_events; /* http:// */
     bool up;
     struct list pipes; /* struct pipe.in_join */
     struct backoff backoff;
     struct timer retry, look;
-    /* by events: */
+    /* only if by_events: */
     struct http_client *http;
     struct http_fetch *stream, *listing;
     struct sse_decoder sse;
-    struct buf sessions; /* the answer to the listing so far */
+    struct buf sessions; /* the response to `listing` so far */
     char *client;        /* the id that the server gave us */
 };
 
@@ -67,7 +67,7 @@ static void ask_tools(struct pipe *p, const char *method)
     (void)page_errand_ask(p->page, ERRAND_LIST, method, buf_view(&params), LIST_MS);
 }
 
-/* The pipe becomes the page of our session by this name, and the server is asked to let us in. */
+/* Makes the pipe a page of our session of this name, and joins the server's session. */
 static bool enter(struct join *j, struct pipe *p, struct span session)
 {
     struct browser_session *s = browser_make_session(j->browser, session);
@@ -110,9 +110,9 @@ static void hear(struct join *j, struct span text)
         return;
     struct json_slot method = json_get(text, "method"), params = json_get(text, "params");
     if (method.type != JSON_STRING) {
-        (void)sender_receive(&s, text); /* an answer: its id leads to the page */
+        (void)sender_receive(&s, text); /* a response: its id selects the page */
     } else if (json_string_is(method.value, SPAN("tools/updated"))) {
-        LIST_EACH (&j->pipes, it) /* it does not say of which session */
+        LIST_EACH (&j->pipes, it) /* the message names no session */
             ask_tools(LIST_ENTRY(it, struct pipe, in_join), "tools/list");
     } else if (json_string_is(method.value, SPAN("browser/disconnected")) &&
                params.type == JSON_OBJECT) {
@@ -269,7 +269,7 @@ void join_send(struct join *j, const struct pipe *p, struct span json)
 
     if (!p->page || !j->client)
         return;
-    /* Names of sessions need no escapes in a URL; the server chose our id for the same use. */
+    /* Session ids need no escapes in a URL, and the server chose our client id for use in one. */
     buf_printf(&url, "%s/message?sessionId=%s&clientId=%s", j->url, p->page->session->id,
                j->client);
     buf_span(&body, json);
@@ -280,7 +280,7 @@ void join_send(struct join *j, const struct pipe *p, struct span json)
         &on, j);
 }
 
-/* Joins what is new in the server's list. Those that went are told of by browser/disconnected. */
+/* Joins new sessions of the server's list. The server reports lost ones (browser/disconnected). */
 static void take_sessions(struct join *j, struct span text)
 {
     enum json_type type;

@@ -1,10 +1,10 @@
 /*
- * join: a BTCP server that runs elsewhere, before which we are the bridge.
+ * join: a BTCP server that runs elsewhere, whose pages' tools we offer.
  *
- * We come to it as an agent. Each of its sessions becomes a session of ours, with one page whose
+ * We connect to it as an agent. Each of its sessions becomes a session of ours, with one page whose
  * connection we opened ourselves: its tools are listed and called like those of any page. By ws://
- * one session is joined, as the specification has it; by http:// (the published btcp-server) all
- * there are, or one. A connection that is lost is opened again.
+ * one session is joined, as the specification says; by http:// (the published btcp-server) all
+ * sessions or one. A lost connection is opened again.
  */
 #ifndef RIALTO_BROWSER_JOIN_H
 #define RIALTO_BROWSER_JOIN_H
@@ -14,11 +14,11 @@
 struct join;
 struct pipe;
 
-/* NULL with `err` when the address is of no use. */
+/* NULL with `err` for ws:// without a session. */
 struct join *join_new(struct browser *b, const struct browser_join *spec, struct err *err);
-/* Leaves every server of the list: connections are closed, and joins are gone. */
+/* Leaves every server of the list: closes the connections and frees the joins. */
 void join_free_all(struct list *joins);
-/* What a pipe of the join's would send; and that the pipe is gone. */
+/* For pipe.c: sends a message of a pipe that has no WebSocket; removes a pipe that is freed. */
 void join_send(struct join *j, const struct pipe *p, struct span json);
 void join_pipe_gone(struct join *j, struct pipe *p);
 

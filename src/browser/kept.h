@@ -1,5 +1,5 @@
 /*
- * kept: capabilities that users granted for good, by the origin of their pages, in a file.
+ * kept: capabilities that users granted persistently, by the origin of their pages, in a file.
  */
 #ifndef RIALTO_BROWSER_KEPT_H
 #define RIALTO_BROWSER_KEPT_H
@@ -15,13 +15,13 @@ struct kept_grant {
 
 struct kept_grants;
 
-/* `file` may be NULL, or not be there yet. */
+/* `file` may be NULL; it need not exist yet. */
 struct kept_grants *kept_load(const char *file);
 void kept_free(struct kept_grants *k);
 /* Adds a grant, unless it is there already or there are too many. */
 void kept_add(struct kept_grants *k, struct span origin, struct span name);
 void kept_drop(struct kept_grants *k, const char *origin, const char *name);
-/* The grant after this one; NULL: the first. NULL at the end. */
+/* The grant that follows `after`, with NULL the first one; NULL at the end. */
 const struct kept_grant *kept_next(const struct kept_grants *k, const struct kept_grant *after);
 /* A failure is logged; the grants then hold until the program ends. */
 void kept_save(const struct kept_grants *k);

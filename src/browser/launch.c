@@ -1,4 +1,5 @@
-/* Starting programs of the user and waiting for their end. Called by browser/open_page.c. */
+/* Starts programs of the user and waits for their end. Called by open_page.c, by browser.c when it
+ * closes, and by cmd/login.c. */
 #include "browser/launch.h"
 
 #include "base/libc.h"
@@ -19,7 +20,7 @@ struct launch {
     struct list node;
     struct loop *loop;
     pid_t pid;
-    struct poll *poll; /* of the process, which is readable when the process has ended */
+    struct poll *poll; /* on a pidfd, which is readable when the process has ended */
     struct timer timer;
     launch_told_fn *told; /* NULL once called */
     void *owner;
@@ -58,7 +59,7 @@ static void on_runs(struct timer *t)
     tell(CONTAINER_OF(t, struct launch, timer), LAUNCH_RUNS);
 }
 
-/* What we do with signals must not be inherited, and our standard output may be a protocol's. */
+/* The program must not inherit our signal settings, nor our stdout, which may carry a protocol. */
 static int spawn(pid_t *pid, const char *const *argv)
 {
     posix_spawn_file_actions_t actions;

@@ -19,7 +19,7 @@ struct opening {
     char *url;
 };
 
-/* The origin of an address of the web; empty: it is none. */
+/* The origin of an http:// or https:// URL; empty: it is no such URL. */
 static struct span origin_of(struct span url)
 {
     size_t start = span_starts(url, SPAN("https://"))  ? strlen("https://")
@@ -32,13 +32,13 @@ static struct span origin_of(struct span url)
     return end > start ? span_cut(url, 0, end) : SPAN_EMPTY;
 }
 
-/* Nothing but the characters of addresses: what gets it may be a shell script. */
+/* Only characters of URLs: the program that gets it as an argument may be a shell script. */
 static bool is_address(struct span url)
 {
     return url.n <= URL_MAX && ascii_is_words(url, "-._~:/?#[]@!$&()*+,;=%") && origin_of(url).n;
 }
 
-/* --- a page that is there --- */
+/* --- reloading a connected page --- */
 
 static struct page *page_at(const struct browser *b, struct span origin)
 {
@@ -69,7 +69,7 @@ static void reload(const struct browser *b, struct call *call, struct span url)
     guide_say(call, false, "The page was told to reload", url);
 }
 
-/* --- a new one --- */
+/* --- opening a page in the browser --- */
 
 static const char *program(void)
 {

@@ -1,5 +1,6 @@
-/* A page: its streams, what people call it, and the tools that it registered. Called by doors.c,
- * sender.c, relay.c, session.c, page_errand.c, grants.c and pipe.c. */
+/* A page: its connections, its name for people, and the tools that it registered. Called by
+ * doors.c, pipe.c, sender.c, relay.c, join.c, session.c, page_errand.c, grants.c, open_page.c and
+ * browser.c. */
 #include "browser/page.h"
 
 #include "base/ascii.h"
@@ -19,7 +20,7 @@ enum {
     TEXT_MAX = 200,       /* bytes of a title or an address */
     SLUG_MAX = 18,        /* of the host and of the title in the name of a page */
     NAME_MAX_BYTES = 128, /* of a tool, as the page calls it */
-    REREAD_MS = 500,      /* a page that came back and says nothing is then asked for its tools */
+    REREAD_MS = 500,      /* a page that registers nothing this soon is asked for its tools */
     TIMEOUT_MIN = 1000,
     TIMEOUT_MAX = 300 * 1000,
 };
@@ -146,7 +147,7 @@ void page_heard(struct page *p)
 
 void page_attach(struct page *p, struct pipe *pipe)
 {
-    if (p->silent) { /* it has come back by itself */
+    if (p->silent) { /* it has reconnected */
         page_errand_free(p->life);
         p->silent = false;
     }
@@ -173,7 +174,7 @@ void page_pipe_gone(struct page *p, struct pipe *pipe)
     session_touch(s);
     if (deaf)
         timer_clear(timers_of(p), &p->reread);
-    /* What an event stream brought is answered by POST: the answer can still come. */
+    /* Requests on an event stream are answered by POST, so the answers can still come. */
     if (deaf || !pipe->is_events)
         page_errand_fail_all(p, deaf ? NULL : pipe);
     LIST_EACH (&p->errands, it) {
@@ -183,12 +184,12 @@ void page_pipe_gone(struct page *p, struct pipe *pipe)
     if (deaf && !p->key)
         page_free(p);
     else if (!list_empty(&p->errands))
-        page_errand_ask_life(p, 0); /* the question may have gone with the connection */
+        page_errand_ask_life(p, 0); /* requests may have been lost with the connection */
     browser_sweep_later(s->browser, s);
     session_changed_late(s);
 }
 
-/* --- what people call it --- */
+/* --- title, URL and name --- */
 
 static void replace_text(char **text, struct span object, const char *key)
 {
@@ -212,7 +213,7 @@ void page_introduce(struct page *p, struct span object)
     }
 }
 
-/* Append letters and digits in lower case, with one '-' for what lies between them. */
+/* Append the letters and digits in lower case, with one '-' for all other characters between. */
 static void put_slug(struct buf *out, struct span text, size_t most)
 {
     size_t end = out->n + most;
@@ -238,7 +239,7 @@ static struct span host_of(struct span origin)
     return span_cut(rest, 0, span_find(rest, ':'));
 }
 
-/* The host and the title, numbered where several pages have the same; without both, the session. */
+/* The host and the title, or else the session id; numbered if another page has the same name. */
 static void choose_name(struct page *p)
 {
     struct map *names = &p->session->browser->names;

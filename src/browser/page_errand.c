@@ -1,6 +1,6 @@
-/* What we ask of a page: calls, lists, consent, signs of life; each until its answer, its end in
- * time, or the end of the page. Called by page.c, session.c, grants.c, join.c, browser.c and, for
- * answers, sender.c and relay.c. */
+/* Our requests to a page: calls, lists, consent, pings; from sending to the answer, the timeout or
+ * the end of the page. Called by page.c, session.c, grants.c, join.c, browser.c and, for answers,
+ * sender.c and relay.c. */
 #include "browser/page_errand.h"
 
 #include "base/log.h"
@@ -14,8 +14,8 @@
 #include <inttypes.h>
 
 enum {
-    FRESH_MS = 100, /* a page that was heard of within this time is there */
-    LIFE_MS = 1500, /* a call waits so long for a sign of life */
+    FRESH_MS = 100, /* a page that sent something within this time is there */
+    LIFE_MS = 1500, /* a call waits this long for the answer to a ping */
 };
 
 static struct timers *timers_of(const struct page *p)
@@ -64,7 +64,7 @@ static struct page_errand *next_call(const struct page *p)
     return NULL;
 }
 
-/* Has the page taken a call that it is still at? It may be too busy to answer anything else. */
+/* Was the page sent a call that it has not answered? It may be too busy to answer a ping. */
 static bool is_busy(const struct page *p)
 {
     LIST_EACH (&p->errands, it) {
@@ -76,9 +76,10 @@ static bool is_busy(const struct page *p)
 }
 
 /*
- * The page did not give a sign of life in time. One that did before is not there: its tools are not
- * listed until it answers. One that never answered anything may not know how, so its tools stay,
- * but the calls that wait for it end. One that answers calls and not pings is left alone.
+ * The page did not answer a ping in time. If it has answered one before and is not busy, it is not
+ * there: its calls fail, and its tools are not listed until it answers. If it never answered any
+ * request, its calls fail too, but its tools stay listed: it may not know `ping`. A page that has
+ * answered other requests but never a ping is left alone.
  */
 static void judge(struct page *p)
 {
@@ -182,7 +183,7 @@ struct page_errand *page_errand_ask(struct page *p, enum errand_kind kind, const
 void page_errand_ask_life(struct page *p, uint64_t timeout)
 {
     timeout = timeout ? timeout : LIFE_MS;
-    /* A question that was not answered in time is still open: it is judged again. */
+    /* A ping that was not answered in time is still pending: its timer is set again. */
     if (p->life && !timer_is_set(&p->life->timer))
         timer_set(timers_of(p), &p->life->timer, timeout);
     if (p->life || !page_pipe(p) || !p->dialect->answers_ping)
@@ -200,8 +201,8 @@ struct page_errand *page_errand_call(struct page *p, struct span params, uint64_
     uint64_t now = loop_now(p->session->browser->loop);
     BUF_SCOPED text = {0};
 
-    /* Before the call, also where it does not wait for the answer: a page that works on a call may
-     * be too busy to answer anything else. */
+    /* The ping is sent before the call, even if the call does not wait for the answer: a page that
+     * works on a call may be too busy to answer a ping. */
     if (!p->has_answered || now - p->heard_at > FRESH_MS)
         page_errand_ask_life(p, 0);
     struct page_errand *e = errand_new(p, ERRAND_CALL, timeout);
@@ -209,8 +210,8 @@ struct page_errand *page_errand_call(struct page *p, struct span params, uint64_
         p->dialect->put_call(&text, e->n, params);
     else
         put_request(&text, e, "tools/call", params);
-    /* A page that is known to answer gets the call when it has: what a frozen page was sent is done
-     * when it wakes up, long after the agent was told that it failed. */
+    /* A page that is known to answer pings gets the call after its answer: a frozen page would run
+     * the call when it wakes up, long after the agent was told that the call failed. */
     if (p->life && p->answers_pings)
         buf_span(&e->held, buf_view(&text));
     else
@@ -242,7 +243,7 @@ void page_errand_free(struct page_errand *e)
     if (p->life == e)
         p->life = NULL;
     else if (p->life && !timer_is_set(&p->life->timer) && e->kind == ERRAND_CALL)
-        page_errand_ask_life(p, 0); /* it may not be busy any more */
+        page_errand_ask_life(p, 0); /* the page may not be busy any more */
     idmap_take(&p->session->browser->errands, e->n);
     buf_fini(&e->wanted);
     buf_fini(&e->held);
@@ -280,7 +281,7 @@ static void take_list(struct page_errand *e, const struct page_message *m)
     struct pipe *pipe = e->pipe;
     page_errand_free(e);
     if (m->error.n && pipe && pipe->join) {
-        pipe_close(pipe, 1000, "the server does not have this session"); /* and it is tried again */
+        pipe_close(pipe, 1000, "the server does not have this session"); /* join.c tries again */
         return;
     }
     if (json_type_of(tools) == JSON_OBJECT)
@@ -323,7 +324,7 @@ bool page_errand_answer(const struct sender *from, const struct page_message *m)
         return false;
     }
     session_touch(e->page->session);
-    /* An answer that we asked for does not count as one of the messages a page may send. */
+    /* Answers to our requests do not count towards the limit of messages in a second. */
     if (e->pipe && e->pipe->in_window)
         e->pipe->in_window--;
     enum errand_kind kind = e->kind;

@@ -30,7 +30,7 @@ struct pipe *pipe_new(struct browser *b, const struct dialect *d, struct span or
     return p;
 }
 
-/* The page fails what was asked by this connection; an agent ends with its connection. */
+/* Detaches the pipe from its page, which outlives it if it has a key; an agent is freed. */
 static void leave_owner(struct pipe *p)
 {
     struct page *page = p->page;
@@ -61,8 +61,7 @@ void pipe_free(struct pipe *p)
     browser_check_ended(b);
 }
 
-/* Some clients cut a stream into pieces before they decode UTF-8, so everything is sent as ASCII.
- */
+/* Some clients decode the UTF-8 of each chunk separately, so events are sent as ASCII. */
 static void put_ascii(struct buf *out, struct span json)
 {
     for (size_t i = 0; i < json.n;) {
@@ -91,8 +90,8 @@ static void end_later(struct deferred *d)
     pipe_free(CONTAINER_OF(d, struct pipe, end));
 }
 
-/* A function of the page or the agent may be calling us, so the pipe is freed at the end of the
- * turn of the loop. */
+/* Functions that use the pipe, its page or its agent may be on the stack, so the pipe is freed at
+ * the end of the turn of the loop. */
 static void cut(struct pipe *p, const char *why)
 {
     struct http_exchange *x = p->x;
@@ -171,9 +170,8 @@ void pipe_close(struct pipe *p, uint16_t code, const char *why)
     }
 }
 
-/* --- what comes by it --- */
+/* --- receiving --- */
 
-/* One message that came by the connection. */
 static void receive(struct pipe *p, struct span text)
 {
     struct sender s = {.browser = p->browser, .pipe = p, .page = p->page, .agent = p->agent};

@@ -17,33 +17,33 @@ struct pipe {
     struct browser *browser;
     struct list node; /* in browser->pipes */
     struct ws *ws;
-    struct http_exchange *x;     /* NULL once it was cut */
-    bool is_events;              /* it is an event stream: answers come by POST */
-    bool offers_only;            /* it may use nobody's tools: CALLER_SITE, CALLER_EXTENSION */
-    bool anonymous;              /* it came when nothing had to be shown, and showed nothing */
+    struct http_exchange *x;     /* the event stream; NULL once it was cut or ended */
+    bool is_events;              /* an event stream: answers come by POST */
+    bool offers_only;            /* it may not call tools: CALLER_SITE, CALLER_EXTENSION */
+    bool anonymous;              /* it showed no token, when none was required */
     struct principal *principal; /* of the token that it showed, held; or NULL */
     struct stream *stream;       /* a Unix socket, one message a line */
     struct lines *lines;
     const struct dialect *dialect;
     char *origin;
-    struct page *page; /* at most one of these two */
+    struct page *page; /* at most one of `page` and `agent` is set */
     struct agent *agent;
-    struct join *join; /* NULL, or a server that we came to ourselves */
+    struct join *join; /* NULL, or the server that we connected to */
     struct list in_join;
     struct list in_owner;
-    struct deferred end; /* of one that was cut */
-    uint64_t window; /* start of the second that messages are counted in: the last that had one */
+    struct deferred end; /* frees the pipe after it was cut or closed */
+    uint64_t window;     /* start of the second in which messages are counted */
     unsigned in_window;
 };
 
 struct pipe *pipe_new(struct browser *b, const struct dialect *d, struct span origin);
 void pipe_free(struct pipe *p);
-/* A request is named as the dialect has it where that matters (event streams). */
+/* `request`: on an event stream, the message gets the event name of the dialect's requests. */
 void pipe_send(struct pipe *p, struct span json, bool request);
-/* Text that stands outside of messages, on an event stream; other connections have no such place.
- */
+/* Writes raw text, such as a comment or a named event, to an event stream; does nothing on other
+ * connections. */
 void pipe_comment(struct pipe *p, struct span text);
-/* Counts a message; false when there were more than anybody should send. */
+/* Counts a message that was received; false when there were too many in this second. */
 bool pipe_counts(struct pipe *p);
 void pipe_close(struct pipe *p, uint16_t code, const char *why);
 extern const struct ws_events pipe_ws_events;

@@ -2,7 +2,7 @@
  * The protocol of MCP-B's local relay, which pages with its embed.js speak: JSON objects with a
  * `type` instead of JSON-RPC, on a WebSocket that asks for the subprotocol webmcp.v1. A tab is a
  * session, named by its tabId. Other relays ask for webmcp-relay.v1 and are agents. Called by
- * doors.c, and by guide.c for what there is in MCP-B's words.
+ * doors.c, by guide.c for the answers of webmcp_* tools, and through the dialects' functions.
  */
 #include "browser/relay.h"
 
@@ -31,7 +31,7 @@ static void put_invoke(struct buf *out, uint64_t n, struct span params)
     buf_char(out, '}');
 }
 
-/* Host and port are those the page connected to: it compares them. */
+/* The page compares host and port with those that it connected to. */
 static void say_hello(const struct browser *b, struct pipe *p, const struct http_request *req)
 {
     struct span host = http_header(req, "host");
@@ -71,7 +71,7 @@ bool relay_is_wanted(const struct http_request *req)
     return offers(req, "webmcp");
 }
 
-/* A web page cannot be a relay: it would have an origin, and may use nobody's tools. */
+/* A client with an Origin header is a web page, which may not call tools: it is no relay peer. */
 struct pipe *relay_open(struct browser *b, struct http_exchange *x, const struct http_request *req,
                         const struct ws_options *options)
 {
@@ -91,7 +91,7 @@ struct pipe *relay_open(struct browser *b, struct http_exchange *x, const struct
     return p;
 }
 
-/* --- what there is, in MCP-B's words --- */
+/* --- sources and tools, as MCP-B describes them --- */
 
 static bool is_source(const struct page *p)
 {
@@ -100,7 +100,7 @@ static bool is_source(const struct page *p)
 
 static void put_source(struct buf *out, const struct page *p)
 {
-    /* Times are of the clock on the wall. */
+    /* The times in a source are wall-clock times: this is the wall-clock time of loop time 0. */
     uint64_t began = browser_wall_ms() - loop_now(p->session->browser->loop);
 
     json_out_open(out, NULL, '{');
@@ -133,7 +133,7 @@ void relay_put_sources(struct buf *out, const struct browser *b)
     buf_char(out, ']');
 }
 
-/* The page's tool that a public name stands for; NULL: it is none of a page that is here. */
+/* The page and tool of an item in a view; NULL: it is not a tool of a connected page. */
 static const struct lead *lead_of(const struct target *t)
 {
     const struct browser_session *s = session_of(t->provider);
@@ -155,7 +155,7 @@ void relay_put_tools(struct buf *out, struct view *v, bool sourced)
         json_out_raw(out, NULL, it.value);
         if (!sourced)
             continue;
-        out->n--; /* more members */
+        out->n--; /* the closing brace: more members follow */
         json_out_text(out, "originalName", lead->tool->name);
         json_out_open(out, "sources", '[');
         put_source(out, lead->page);
@@ -201,7 +201,7 @@ static void put_changed(struct buf *out, struct browser *b)
     put_all(out, "relay/tools-changed", b);
 }
 
-/* All errors are results that say so: the protocol knows no others. */
+/* Every failure is sent as a result with isError: the protocol has no error messages. */
 static void put_result(struct buf *out, struct span id, const struct outcome *outcome)
 {
     struct json_slot said =

@@ -13,7 +13,7 @@
 bool relay_is_wanted(const struct http_request *req);
 /* Append the pages that offer tools, as an array of sources. */
 void relay_put_sources(struct buf *out, const struct browser *b);
-/* Append the tools of pages that the view shows, as an array; `sourced`: each with its sources. */
+/* Append the tools of pages in the view, as an array; `sourced`: each with its name and source. */
 void relay_put_tools(struct buf *out, struct view *v, bool sourced);
 struct pipe *relay_open(struct browser *b, struct http_exchange *x, const struct http_request *req,
                         const struct ws_options *options);

@@ -1,8 +1,8 @@
 /*
- * remotes: what pages of D6 registered, in a file.
+ * remotes: the tools that pages of dialect D6 registered, in a file.
  *
- * Such a page registers once. When its connection is lost it opens its event stream again and
- * nothing else, and it cannot be asked for its tools: so those must outlive us.
+ * Such a page registers once. When its connection is lost, it only opens its event stream again,
+ * and it cannot be asked for its tools: so its tools must survive a restart of this program.
  */
 #ifndef RIALTO_BROWSER_REMOTES_H
 #define RIALTO_BROWSER_REMOTES_H
@@ -16,11 +16,11 @@ struct remote_page {
     char *tools;  /* raw array */
 };
 
-/* `file` may be NULL, or not be there yet. */
+/* `file` may be NULL; it need not exist yet. */
 struct remotes *remotes_load(const char *file);
 void remotes_free(struct remotes *r);
 const struct remote_page *remotes_find(const struct remotes *r, struct span session);
-/* Kept at once; a failure is logged. */
+/* Written to the file at once; a failure is logged. */
 void remotes_keep(struct remotes *r, struct span session, const char *origin, struct span tools);
 void remotes_drop(struct remotes *r, struct span session);
 

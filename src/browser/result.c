@@ -1,12 +1,12 @@
-/* Converts a page's answer or error to an MCP result or error object. Called by page.c, and by
- * session.c for calls that are refused. */
+/* Converts a page's answer or error to an MCP result or error object. Called by page_errand.c, and
+ * by session.c for calls that are refused. */
 #include "browser/result.h"
 
 #include "base/mem.h"
 #include "wire/json_out.h"
 #include "wire/rpc.h"
 
-/* BTCP's words for errors, and the codes that MCP has for them. */
+/* BTCP's words for errors, and MCP's codes for them. */
 static const struct {
     const char *word;
     int code;
@@ -26,7 +26,7 @@ static int code_of_word(struct span word)
 
 /* --- content items --- */
 
-/* Does the base64 text begin as that of an image format that browsers show? */
+/* Does the base64 text begin like an image in a format that browsers show? */
 static bool looks_like_image(struct span base64)
 {
     static const char *const magic[] = {"iVBORw0KGg", "/9j/",   "R0lGOD", "UklGR",
@@ -110,7 +110,7 @@ static void put_member(struct buf *out, struct span item, const char *name)
         json_out_raw(out, NULL, slot.member);
 }
 
-/* MCP has the members of a resource one level deeper, and calls one without contents a link. */
+/* MCP has the members of a resource one level deeper; without contents it is a resource_link. */
 static void put_resource(struct buf *out, struct span item)
 {
     struct json_slot uri = json_get(item, "uri");

@@ -1,5 +1,5 @@
 /* The table of BTCP methods with a handler for each, and the replies. Called by doors.c, pipe.c and
- * relay.c for messages of pages and agents. */
+ * relay.c for messages of pages and agents, and by join.c for responses of servers. */
 #include "browser/sender.h"
 
 #include "base/log.h"
@@ -25,7 +25,7 @@ static void put_id(struct buf *out, struct span id)
 static void reply_result(struct sender *s, struct span id, struct span result)
 {
     if (!id.n)
-        return; /* a notification wants no answer */
+        return; /* a notification gets no response */
     put_id(&s->reply, id);
     json_out_raw(&s->reply, "result", result);
     buf_char(&s->reply, '}');
@@ -54,7 +54,7 @@ static struct span text_of(struct span params, const char *key, struct buf *scra
     return slot.type == JSON_STRING ? json_text(slot.value, scratch) : SPAN_EMPTY;
 }
 
-/* --- who it is --- */
+/* --- page or agent --- */
 
 bool sender_become_page(struct sender *s, struct browser_session *session)
 {
@@ -175,12 +175,12 @@ static void do_leave(struct sender *s, const struct page_message *m)
         agent_join(s->agent, NULL);
     if (p) {
         struct browser_session *session = p->session;
-        LIST_EACH (&p->pipes, it) { /* an event stream cannot become another page's */
+        LIST_EACH (&p->pipes, it) { /* an event stream cannot be used for another page */
             struct pipe *pipe = LIST_ENTRY(it, struct pipe, in_owner);
             if (pipe->is_events)
                 pipe_close(pipe, 1000, "the page left");
         }
-        page_free(p); /* its connections stay, and belong to nobody */
+        page_free(p); /* its other connections stay open, without a page */
         s->page = NULL;
         session_changed(session);
         browser_sweep_later(s->browser, session);
@@ -243,7 +243,7 @@ static void post_gone(void *owner)
     agent_free(a);
 }
 
-/* An agent for one call: the POST waits for the answer. */
+/* An agent for one call: the POST gets its response when the call ends. */
 static struct agent *post_agent(struct sender *s)
 {
     struct agent *a = agent_new(s->browser, NULL);
@@ -410,7 +410,7 @@ bool sender_receive(struct sender *s, struct span text)
         return true;
     }
     bool answers = m.result.n || m.error.n;
-    /* JSON leaves out a result that is undefined; the call must end all the same. */
+    /* JSON.stringify omits a result that is undefined; the call must end in that case too. */
     if (!answers)
         m.error = SPAN("{\"code\":\"EXECUTION_ERROR\",\"message\":"
                        "\"The page's answer has neither a result nor an error object\"}");

@@ -1,5 +1,5 @@
 /*
- * sender: who sent a message, for as long as that is handled, and the reply to it.
+ * sender: who sent a message, while the message is handled, and the reply to it.
  */
 #ifndef RIALTO_BROWSER_SENDER_H
 #define RIALTO_BROWSER_SENDER_H
@@ -22,19 +22,20 @@ struct sender {
     struct agent *agent;
     const struct dialect *dialect;
     struct span origin;
-    struct span session_id;      /* as the POST named it, there or not */
-    struct span key;             /* of the page, if it has one */
-    struct http_exchange *x;     /* the POST that brought it */
-    bool held;                   /* the POST is answered later */
+    struct span session_id;      /* as the POST named it; the session may not exist */
+    struct span key;             /* the page's key; may be empty */
+    struct http_exchange *x;     /* the POST that brought the message; or NULL */
+    bool held;                   /* the POST gets its response later */
     bool refused;                /* the reply is an error */
-    bool offers_only;            /* it may use nobody's tools: CALLER_SITE, CALLER_EXTENSION */
-    struct principal *principal; /* of a POST: the owner of the token that it showed, or NULL */
+    bool offers_only;            /* it may not call tools: CALLER_SITE, CALLER_EXTENSION */
+    struct principal *principal; /* for a POST: the owner of the token that it showed, or NULL */
     struct buf reply;
 };
 
-/* False when the text is no message; with a reply that says so, where there is a way to say it. */
+/* False when the text is no valid message; JSON-RPC dialects then have an error in `reply`. */
 bool sender_receive(struct sender *s, struct span text);
-/* A connection that has not said so far what it is becomes a page of this session, if any. */
+/* Makes the connection, so far neither page nor agent, a page of the session. False: `session` is
+ * NULL or has too many pages. */
 bool sender_become_page(struct sender *s, struct browser_session *session);
 
 #endif

@@ -16,7 +16,7 @@
 #include "wire/json.h"
 #include "wire/json_out.h"
 
-/* Lengths: of a public name, and of the number and what joins it that a clash may add. */
+/* The most bytes of a public name, and of the "_N" in it that is added when names clash. */
 enum { PUBLIC_MAX = 64, NUMBER_MAX = 6 };
 
 static struct browser_session *of_peer(struct peer *self)
@@ -97,14 +97,14 @@ static void put_public_name(struct buf *out, struct span name)
         buf_char(out, ascii_is_word(name.p[i], "_-") ? name.p[i] : '_');
 }
 
-/* A catalog while it is being made, with the names that are taken. */
+/* A catalog while it is being built, with the names that are taken. */
 struct draft {
     struct catalog *catalog;
     struct map names;
-    struct map marked; /* names with that of a page that were taken as well -> the last number */
+    struct map marked; /* names with a page's name added that were taken too -> last number */
 };
 
-/* The first page with a tool of this name keeps the name; later ones get the name of their page. */
+/* The first tool of a name keeps the name; for later ones, the name of their page is added. */
 static void choose_name(struct draft *d, const struct page *p, const struct tool *tool,
                         struct buf *name)
 {
@@ -127,7 +127,7 @@ static void choose_name(struct draft *d, const struct page *p, const struct tool
     map_put(&d->names, buf_view(name), d);
 }
 
-/* Where a page's tools are, for those who choose among them: what the page said of itself. */
+/* The page's title and URL, without the query, which tell agents where a tool belongs. */
 static void put_where(struct buf *out, const struct page *p)
 {
     if (p->title)
@@ -175,7 +175,7 @@ static bool is_shadowed(const struct browser_session *s, const struct page *p)
     return false;
 }
 
-/* What there is to say about the session besides its tools. */
+/* Stores what the guides' tools depend on, and updates the guides. */
 static void set_guided(struct browser_session *s, bool hides, bool offers, bool webmcp)
 {
     struct browser *b = s->browser;
@@ -201,7 +201,7 @@ static void publish(struct browser_session *s)
     bool hidden = false, webmcp = false;
     const char *ours;
 
-    /* These names are ours, even if a page has tools that are called so. */
+    /* These names are reserved for the guide: a page's tool of such a name is renamed. */
     for (size_t i = 0; (ours = guide_tool(i)); i++)
         map_put(&draft.names, span_str(ours), &draft);
     timer_clear(timers_of(s), &s->publish);
@@ -259,7 +259,7 @@ static void refuse(struct call *call, const char *code, const char *fmt, struct 
                         .kind = OUTCOME_ERROR, .body = buf_view(&body), .text = buf_view(&text)});
 }
 
-/* No tool of this name is listed: says whether a capability, a page or the tool is missing. */
+/* No tool of this name is listed: the error says if a capability, a page or the tool is missing. */
 static void refuse_unknown(struct browser_session *s, struct call *call, struct span name)
 {
     BUF_SCOPED scratch = {0};
@@ -361,7 +361,7 @@ void session_cancel(struct call *call)
         return;
     e->call = NULL;
     if (e->kind == ERRAND_CONSENT)
-        return; /* the question stays: the user's answer still counts */
+        return; /* the question stays open: the user's answer still counts */
     page_errand_call_off(e);
     page_errand_free(e);
 }
