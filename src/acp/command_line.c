@@ -90,7 +90,7 @@ static bool is_assignment(struct span word)
 static int read_words(struct command_line *c, struct span text, struct err *err)
 {
     const char *why = NULL;
-    struct buf word = {0};
+    BUF_SCOPED word = {0};
 
     while (next_word(&text, &word, &why) && !why) {
         buf_cstr(&word);
@@ -100,7 +100,6 @@ static int read_words(struct command_line *c, struct span text, struct err *err)
             add(&c->argv, &c->n_argv, buf_take(&word));
         word = (struct buf){0};
     }
-    buf_fini(&word);
     if (why)
         return err_set(err, ERR_SYNTAX, "%s", why);
     if (!c->n_argv)
@@ -114,13 +113,11 @@ static int read_words(struct command_line *c, struct span text, struct err *err)
 /* A string without NUL bytes: an argument of a program cannot contain one. */
 static char *text_of(struct span raw)
 {
-    struct buf text = {0};
+    BUF_SCOPED text = {0};
 
     json_unescape(&text, raw);
-    if (memchr(text.p ? text.p : "", '\0', text.n)) {
-        buf_fini(&text);
+    if (memchr(text.p ? text.p : "", '\0', text.n))
         return NULL;
-    }
     buf_cstr(&text);
     return buf_take(&text);
 }
@@ -147,16 +144,14 @@ static int read_env(struct command_line *c, struct span value, struct err *err)
     if (json_type_of(value) != JSON_OBJECT)
         return err_set(err, ERR_SYNTAX, "\"env\" is not an object");
     while (json_next(&it)) {
-        struct buf pair = {0};
+        BUF_SCOPED pair = {0};
         json_unescape(&pair, it.key);
         bool named = pair.n && !memchr(pair.p, '=', pair.n);
         buf_char(&pair, '=');
         if (it.type == JSON_STRING)
             json_unescape(&pair, it.value);
-        if (!named || it.type != JSON_STRING || memchr(pair.p, '\0', pair.n)) {
-            buf_fini(&pair);
+        if (!named || it.type != JSON_STRING || memchr(pair.p, '\0', pair.n))
             return err_set(err, ERR_SYNTAX, "\"env\" maps names to strings");
-        }
         buf_cstr(&pair);
         add(&c->env, &c->n_env, buf_take(&pair));
     }

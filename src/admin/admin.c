@@ -37,12 +37,10 @@ static void on_healthz(void *owner, const struct caller *caller, struct http_exc
 
 static bool is_set(const struct http_request *req, const char *name)
 {
-    struct buf scratch = {0};
+    BUF_SCOPED scratch = {0};
     struct span value = http_query(req->query, name, &scratch);
-    bool set = value.p && !span_is(value, "0") && !span_is(value, "false");
 
-    buf_fini(&scratch);
-    return set;
+    return value.p && !span_is(value, "0") && !span_is(value, "false");
 }
 
 /* Probes may come from other machines; error texts are shown on this machine only. */

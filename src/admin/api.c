@@ -36,14 +36,13 @@ bool api_wants_post(struct http_exchange *x, const struct http_request *req)
 
 bool api_read_number(const struct http_request *req, const char *name, uint64_t *n)
 {
-    struct buf scratch = {0};
+    BUF_SCOPED scratch = {0};
     struct span text = http_query(req->query, name, &scratch);
     int64_t value = 0;
     bool fine = !text.p || (json_int(text, &value) && value >= 0);
 
     if (text.p && fine)
         *n = (uint64_t)value;
-    buf_fini(&scratch);
     return fine;
 }
 
@@ -67,7 +66,7 @@ bool api_read_id(struct span text, uint64_t *id)
 static void handle_reload(struct admin *a, struct http_exchange *x, const struct http_request *req,
                           const struct api_path *path)
 {
-    struct buf report = {0};
+    BUF_SCOPED report = {0};
     struct err err = {0};
 
     if (path->name.n) {
@@ -84,7 +83,6 @@ static void handle_reload(struct admin *a, struct http_exchange *x, const struct
         buf_char(out, '\n');
         http_respond_end(x);
     }
-    buf_fini(&report);
 }
 
 /* --- MCP, for the page --- */
@@ -180,7 +178,7 @@ static const struct {
 
 void api_no_such_path(struct http_exchange *x)
 {
-    struct buf hint = {0};
+    BUF_SCOPED hint = {0};
 
     buf_str(&hint, "there are ");
     for (size_t i = 0; i < COUNT_OF(rows); i++)
@@ -190,7 +188,6 @@ void api_no_such_path(struct http_exchange *x)
                                             : " and ",
                    rows[i].paths);
     http_refuse(x, 404, "no such path", buf_cstr(&hint));
-    buf_fini(&hint);
 }
 
 void api_handle(void *owner, const struct caller *caller, struct http_exchange *x,

@@ -16,7 +16,7 @@
 
 static void put_arguments(struct buf *out, const struct call *c)
 {
-    struct buf shown = {0};
+    BUF_SCOPED shown = {0};
 
     consent_put_arguments(&shown, c);
     /* Redacting a secret that is longer than one JSON string may leave text that is no JSON. */
@@ -24,7 +24,6 @@ static void put_arguments(struct buf *out, const struct call *c)
         buf_span(out, buf_view(&shown));
     else
         json_quote(out, buf_view(&shown));
-    buf_fini(&shown);
 }
 
 static void put_held(struct buf *out, const struct admin *a, const struct call *c)
@@ -33,7 +32,7 @@ static void put_held(struct buf *out, const struct admin *a, const struct call *
                                         [APPROVE_BY_CLIENT] = "client",
                                         [APPROVE_BY_EITHER] = "either"};
     uint64_t now = router_timers(a->router)->now;
-    struct buf tool = {0};
+    BUF_SCOPED tool = {0};
 
     visible_put(&tool, span_of(c->name, c->name_n), 0);
     buf_printf(out, "{\"id\":\"%" PRIu64 "\",\"server\":", c->handle);
@@ -47,7 +46,6 @@ static void put_held(struct buf *out, const struct admin *a, const struct call *
     buf_printf(out, "\",\"refused_in_ms\":%" PRIu64 ",\"asked\":\"%s\",\"approve_by\":\"%s\"}",
                c->deadline.at - now, approval_is_with_consumer(c) ? "client" : "operator",
                words[c->provider->policy.approve_by]);
-    buf_fini(&tool);
 }
 
 /* --- tools --- */

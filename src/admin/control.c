@@ -73,8 +73,7 @@ static bool is_socket(const char *path)
 
 char *control_find(const char *setting, const char *file)
 {
-    BUF_SCOPED name = {0};
-    struct buf path = {0};
+    BUF_SCOPED name = {0}, path = {0};
 
     if (path_in(setting))
         return is_socket(path_in(setting)) ? mem_str(path_in(setting)) : NULL;
@@ -86,7 +85,6 @@ char *control_find(const char *setting, const char *file)
         if (is_socket(buf_cstr(&path)))
             return buf_take(&path);
     }
-    buf_fini(&path);
     return NULL;
 }
 

@@ -105,7 +105,7 @@ void log_line(enum log_level level, const char *who, const char *fmt, ...)
     if (!log_enabled(level))
         return;
 
-    struct buf raw = {0}, clean = {0}, name = {0}, line = {0};
+    BUF_SCOPED raw = {0}, clean = {0}, name = {0}, line = {0};
     va_list ap;
     va_start(ap, fmt);
     buf_vprintf(&raw, fmt, ap);
@@ -138,8 +138,4 @@ void log_line(enum log_level level, const char *who, const char *fmt, ...)
         .who = buf_cstr(&name),
         .text = buf_view(&clean),
     });
-    buf_fini(&raw);
-    buf_fini(&clean);
-    buf_fini(&name);
-    buf_fini(&line);
 }

@@ -109,15 +109,13 @@ static void drop_pattern(struct span bytes, bool base64)
  */
 static void each_base64(struct span secret, size_t before, form_fn *fn)
 {
-    struct buf bytes = {0}, text = {0};
+    BUF_SCOPED bytes = {0}, text = {0};
     size_t first = (before * 8 + 5) / 6, end = (before + secret.n) * 8 / 6;
 
     buf_bytes(&bytes, "\0\0", before);
     buf_span(&bytes, secret);
     base64_put(&text, buf_view(&bytes));
     fn(span_cut(buf_view(&text), first, end - first), true);
-    buf_fini(&bytes);
-    buf_fini(&text);
 }
 
 /* Base64 is broken into lines of 64 or 76 digits, and each of these may be in another line of the

@@ -100,7 +100,7 @@ static void report(struct deferred *d)
 
 void amqp_lose(struct amqp_connection *e, const char *fmt, ...)
 {
-    struct buf why = {0};
+    BUF_SCOPED why = {0};
     va_list ap;
 
     if (e->state == AMQP_DOWN)
@@ -112,7 +112,6 @@ void amqp_lose(struct amqp_connection *e, const char *fmt, ...)
     drop_connection(e, buf_cstr(&why));
     if (!e->ended)
         e->lost_why = buf_take(&why);
-    buf_fini(&why);
     loop_defer(e->loop, &e->later, report);
 }
 

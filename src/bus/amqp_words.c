@@ -16,7 +16,8 @@ enum { HEARTBEAT = 30 };
 /* Percent-decodes a part of a URL; NULL when it is malformed or too long. The caller owns it. */
 static char *unescape(struct span part)
 {
-    struct buf out = {0};
+    BUF_SCOPED out = {0};
+
     for (size_t i = 0; i < part.n; i++) {
         char c = part.p[i];
         if (c == '%') {
@@ -25,15 +26,11 @@ static char *unescape(struct span part)
             c = (char)(high * 16 + low);
             i += 2;
             if (high < 0 || low < 0 || !c)
-                goto fail;
+                return NULL;
         }
         buf_char(&out, c);
     }
-    if (out.n <= AMQP_WORD)
-        return buf_take(&out);
-fail:
-    buf_fini(&out);
-    return NULL;
+    return out.n <= AMQP_WORD ? buf_take(&out) : NULL;
 }
 
 static char *unescape_or(struct span part, const char *otherwise)

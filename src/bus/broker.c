@@ -338,14 +338,12 @@ static struct group *group_of(struct broker *b, const char *name)
 /* NULL when there are too many queues. */
 static struct queue *queue_of(struct broker *b, const struct bus_subscription *s)
 {
-    struct buf key = {0};
+    BUF_SCOPED key = {0};
 
     buf_printf(&key, "%s\n%s", s->group, s->topic);
     struct queue *q = map_get(&b->queues, buf_view(&key));
-    if (q || b->queues.n == QUEUES_MOST) {
-        buf_fini(&key);
+    if (q || b->queues.n == QUEUES_MOST)
         return q;
-    }
     q = MEM_NEW(struct queue);
     q->broker = b;
     q->group = group_of(b, s->group);

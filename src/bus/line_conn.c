@@ -120,12 +120,10 @@ static const struct broker_events broker_events = {on_deliver, on_ready};
 
 static void do_hello(struct line_conn *c, const struct line *l, struct span id)
 {
-    struct buf scratch = {0};
+    BUF_SCOPED scratch = {0};
     struct span token = line_text(l, LINE_TOKEN, &scratch);
-    bool right = !c->token || span_eq_secret(token, span_str(c->token));
 
-    buf_fini(&scratch);
-    if (!right) {
+    if (c->token && !span_eq_secret(token, span_str(c->token))) {
         say_err(c, id, "unauthorized", "the token is not the one of this bus");
         line_conn_bye(c, "unauthorized");
         return;
@@ -138,7 +136,6 @@ static void do_hello(struct line_conn *c, const struct line *l, struct span id)
     struct span name = line_text(l, LINE_NAME, &scratch);
     c->name.n = 0;
     buf_span(&c->name, span_cut(name, 0, MESSAGE_MAX_WORD));
-    buf_fini(&scratch);
     c->welcome = true;
     c->on->welcomed(c->owner);
     say_ok(c, id);

@@ -13,25 +13,26 @@
 #include <unistd.h>
 
 enum {
-    GUESTS_MOST = 512,
-    STRANGERS_MOST = 64, /* guests that have not shown the token yet */
-    HELLO_MS = 10000,    /* time limit for showing the token */
+    SOCKETS_MOST = 512,
+    UNPROVEN_MOST = 64, /* clients that have not shown the token yet */
+    HELLO_MS = 10000,   /* time limit for showing the token */
     HELLO_BYTES = 4096,
     PATIENCE_MS = 30000,
     BYE_MS = 500,
 };
 
-struct guest {
+/* One connected process. */
+struct line_socket {
     struct list node;
     struct line_server *server;
     struct stream *stream;
     struct lines lines;
     struct line_conn *conn;
     bool finishing;
-    bool stranger; /* has yet to show the token */
-    bool high;     /* too much output is queued: we read no more until the guest has read */
-    uint64_t appended,
-        taken;            /* bytes queued for it so far; how many it had read when we last looked */
+    bool unproven;        /* the client has not shown the token yet */
+    bool high;            /* too much output is queued: we read no more until the client has read */
+    uint64_t appended;    /* bytes queued for the client so far */
+    uint64_t taken;       /* how many of them the client had read when on_stuck last looked */
     size_t queued_before; /* bytes queued when the current append began */
     struct timer hello, stuck;
 };
@@ -41,8 +42,8 @@ struct line_server {
     struct broker *broker;
     struct line_server_options options;
     struct listener *local, *tcp;
-    struct list guests;
-    size_t n_guests, n_strangers;
+    struct list sockets;
+    size_t n_sockets, n_unproven;
     void (*closed)(void *owner);
     void *owner;
     struct deferred later;
@@ -51,143 +52,143 @@ struct line_server {
 
 /* --- output --- */
 
-static struct buf *guest_out(void *owner)
+static struct buf *socket_out(void *owner)
 {
-    struct guest *g = owner;
+    struct line_socket *c = owner;
 
-    g->queued_before = stream_queued(g->stream);
-    return stream_out(g->stream);
+    c->queued_before = stream_queued(c->stream);
+    return stream_out(c->stream);
 }
 
-static void guest_wrote(void *owner)
+static void socket_wrote(void *owner)
 {
-    struct guest *g = owner;
+    struct line_socket *c = owner;
 
-    g->appended += stream_queued(g->stream) - g->queued_before;
-    stream_wrote(g->stream);
-    if (!timer_is_set(&g->stuck))
-        timer_set(loop_timers(g->server->loop), &g->stuck, g->server->options.patience);
+    c->appended += stream_queued(c->stream) - c->queued_before;
+    stream_wrote(c->stream);
+    if (!timer_is_set(&c->stuck))
+        timer_set(loop_timers(c->server->loop), &c->stuck, c->server->options.patience);
     /* A client that does not read its answers: we stop reading its requests. */
-    if (!g->high && !g->finishing && stream_queued(g->stream) > STREAM_HIGH_WATER) {
-        g->high = true;
-        stream_pause(g->stream);
+    if (!c->high && !c->finishing && stream_queued(c->stream) > STREAM_HIGH_WATER) {
+        c->high = true;
+        stream_pause(c->stream);
     }
 }
 
-static bool guest_is_ready(void *owner)
+static bool socket_is_ready(void *owner)
 {
-    struct guest *g = owner;
+    struct line_socket *c = owner;
 
-    return !g->high && !g->finishing;
+    return !c->high && !c->finishing;
 }
 
-static void guest_end(void *owner, const char *why)
+static void socket_end(void *owner, const char *why)
 {
-    struct guest *g = owner;
+    struct line_socket *c = owner;
 
-    if (g->finishing)
+    if (c->finishing)
         return;
-    log_debug("bus", "%s: %s", stream_name(g->stream), why);
-    g->finishing = true;
-    lines_stop(&g->lines);
-    stream_finish(g->stream, why, BYE_MS);
+    log_debug("bus", "%s: %s", stream_name(c->stream), why);
+    c->finishing = true;
+    lines_stop(&c->lines);
+    stream_finish(c->stream, why, BYE_MS);
 }
 
-static void no_stranger(struct guest *g)
+static void set_proven(struct line_socket *c)
 {
-    g->server->n_strangers -= g->stranger;
-    g->stranger = false;
+    c->server->n_unproven -= c->unproven;
+    c->unproven = false;
 }
 
-static void guest_welcomed(void *owner)
+static void socket_welcomed(void *owner)
 {
-    struct guest *g = owner;
+    struct line_socket *c = owner;
 
-    no_stranger(g);
-    timer_clear(loop_timers(g->server->loop), &g->hello);
-    g->lines.cap = LINE_MOST;
+    set_proven(c);
+    timer_clear(loop_timers(c->server->loop), &c->hello);
+    c->lines.cap = LINE_MOST;
 }
 
-static const struct line_conn_events conn_events = {guest_out, guest_wrote, guest_is_ready,
-                                                    guest_end, guest_welcomed};
+static const struct line_conn_events conn_events = {socket_out, socket_wrote, socket_is_ready,
+                                                    socket_end, socket_welcomed};
 
 static void on_hello_late(struct timer *t)
 {
-    line_conn_bye(CONTAINER_OF(t, struct guest, hello)->conn, "no hello in time");
+    line_conn_bye(CONTAINER_OF(t, struct line_socket, hello)->conn, "no hello in time");
 }
 
 /* A client that does not read holds memory and the messages of its groups: it is cut off. */
 static void on_stuck(struct timer *t)
 {
-    struct guest *g = CONTAINER_OF(t, struct guest, stuck);
-    size_t queued = stream_queued(g->stream);
+    struct line_socket *c = CONTAINER_OF(t, struct line_socket, stuck);
+    size_t queued = stream_queued(c->stream);
 
     if (!queued)
         return;
-    uint64_t taken = g->appended - queued;
-    if (taken != g->taken) {
-        g->taken = taken;
-        timer_set(loop_timers(g->server->loop), t, g->server->options.patience);
+    uint64_t taken = c->appended - queued;
+    if (taken != c->taken) {
+        c->taken = taken;
+        timer_set(loop_timers(c->server->loop), t, c->server->options.patience);
         return;
     }
-    log_warn("bus", "%s does not read: cut off", stream_name(g->stream));
-    g->finishing = true;
-    stream_close(g->stream, "it does not read");
+    log_warn("bus", "%s does not read: cut off", stream_name(c->stream));
+    c->finishing = true;
+    stream_close(c->stream, "it does not read");
 }
 
 /* --- input --- */
 
 static void on_line(void *owner, struct span line)
 {
-    struct guest *g = owner;
+    struct line_socket *c = owner;
 
-    line_conn_line(g->conn, line);
+    line_conn_line(c->conn, line);
 }
 
 static void on_too_long(void *owner, struct span head)
 {
-    struct guest *g = owner;
+    struct line_socket *c = owner;
 
     (void)head;
-    line_conn_too_long(g->conn);
+    line_conn_too_long(c->conn);
 }
 
 static const struct lines_events line_events = {on_line, on_too_long};
 
 static void on_data(void *owner, struct span chunk)
 {
-    struct guest *g = owner;
+    struct line_socket *c = owner;
 
-    lines_feed(&g->lines, chunk, &line_events, g);
+    lines_feed(&c->lines, chunk, &line_events, c);
 }
 
 static void on_drained(void *owner)
 {
-    struct guest *g = owner;
+    struct line_socket *c = owner;
 
-    g->high = false;
-    stream_resume(g->stream);
-    line_conn_ready(g->conn);
+    c->high = false;
+    stream_resume(c->stream);
+    line_conn_ready(c->conn);
 }
 
 static void tell_closed(struct line_server *s);
 
 static void on_closed(void *owner, const char *reason)
 {
-    struct guest *g = owner;
-    struct line_server *s = g->server;
+    struct line_socket *c = owner;
+    struct line_server *s = c->server;
 
     log_debug("bus", "a member left: %s", reason);
-    timer_clear(loop_timers(s->loop), &g->hello);
-    timer_clear(loop_timers(s->loop), &g->stuck);
-    g->finishing = true;
-    line_conn_free(g->conn);
-    lines_fini(&g->lines);
-    list_remove(&g->node);
-    no_stranger(g);
-    s->n_guests--;
-    mem_free(g);
-    if (s->closing && !s->n_guests)
+    timer_clear(loop_timers(s->loop), &c->hello);
+    timer_clear(loop_timers(s->loop), &c->stuck);
+    c->finishing = true;
+    line_conn_free(c->conn);
+    lines_fini(&c->lines);
+    list_remove(&c->node);
+    set_proven(c);
+    s->n_sockets--;
+    mem_free(c);
+    if (s->closing && !s->n_sockets)
         tell_closed(s);
 }
 
@@ -198,22 +199,22 @@ static const struct stream_events stream_events = {
 
 static void let_in(struct line_server *s, struct stream *stream, const char *token)
 {
-    struct guest *g = MEM_NEW(struct guest);
+    struct line_socket *c = MEM_NEW(struct line_socket);
 
-    g->server = s;
-    g->stream = stream;
-    g->hello.fire = on_hello_late;
-    g->stuck.fire = on_stuck;
-    list_append(&s->guests, &g->node);
-    s->n_guests++;
-    g->stranger = token != NULL;
-    s->n_strangers += g->stranger;
-    lines_init(&g->lines, token ? HELLO_BYTES : LINE_MOST);
+    c->server = s;
+    c->stream = stream;
+    c->hello.fire = on_hello_late;
+    c->stuck.fire = on_stuck;
+    list_append(&s->sockets, &c->node);
+    s->n_sockets++;
+    c->unproven = token != NULL;
+    s->n_unproven += c->unproven;
+    lines_init(&c->lines, token ? HELLO_BYTES : LINE_MOST);
     stream_set_limit(stream, 4ul * LINE_MOST);
-    g->conn = line_conn_new(s->broker, token, &conn_events, g);
+    c->conn = line_conn_new(s->broker, token, &conn_events, c);
     if (token)
-        timer_set(loop_timers(s->loop), &g->hello, HELLO_MS);
-    stream_start(stream, &stream_events, g);
+        timer_set(loop_timers(s->loop), &c->hello, HELLO_MS);
+    stream_start(stream, &stream_events, c);
 }
 
 static void on_refused_closed(void *owner, const char *reason)
@@ -245,7 +246,7 @@ static void on_local(void *owner, struct stream *stream)
     } else if (stream_peer_is_kin(stream)) {
         log_warn("bus", "one of the servers that run here wanted to join: refused");
         turn_away(stream, "not for the servers that its host runs");
-    } else if (s->n_guests == GUESTS_MOST) {
+    } else if (s->n_sockets == SOCKETS_MOST) {
         turn_away(stream, "too many connections");
     } else {
         let_in(s, stream, NULL);
@@ -256,7 +257,7 @@ static void on_tcp(void *owner, struct stream *stream)
 {
     struct line_server *s = owner;
 
-    if (s->n_guests == GUESTS_MOST || s->n_strangers == STRANGERS_MOST)
+    if (s->n_sockets == SOCKETS_MOST || s->n_unproven == UNPROVEN_MOST)
         turn_away(stream, "too many connections");
     else
         let_in(s, stream, s->options.token);
@@ -300,7 +301,7 @@ struct line_server *line_server_open(struct loop *loop, struct broker *broker,
     s->options = *options;
     if (!s->options.patience)
         s->options.patience = PATIENCE_MS;
-    list_init(&s->guests);
+    list_init(&s->sockets);
     s->local = listener_open(loop, options->address, on_local, s, err);
     if (s->local && (!options->listen || open_tcp(s, err) == 0))
         return s;
@@ -338,8 +339,8 @@ void line_server_close(struct line_server *s, void (*closed)(void *owner), void 
     s->owner = owner;
     listener_close(s->local);
     listener_close(s->tcp);
-    LIST_EACH (&s->guests, it)
-        line_conn_bye(LIST_ENTRY(it, struct guest, node)->conn, "the bus is closing");
-    if (!s->n_guests)
+    LIST_EACH (&s->sockets, it)
+        line_conn_bye(LIST_ENTRY(it, struct line_socket, node)->conn, "the bus is closing");
+    if (!s->n_sockets)
         tell_closed(s);
 }

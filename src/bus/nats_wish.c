@@ -184,7 +184,7 @@ static void grant(struct nats_wish *w)
 static char *first_stream(struct span answer)
 {
     struct json_iter it = json_iter(json_get(answer, "streams").value);
-    struct buf name = {0};
+    BUF_SCOPED name = {0};
 
     if (!json_next(&it) || it.type != JSON_STRING)
         return NULL;
@@ -192,7 +192,6 @@ static char *first_stream(struct span answer)
     /* The name becomes part of subjects, where these characters mean something. */
     if (name.n && !strpbrk(buf_cstr(&name), " .*>\t\r\n"))
         return buf_take(&name);
-    buf_fini(&name);
     return NULL;
 }
 

@@ -174,11 +174,10 @@ void nats_plan_init(struct nats_plan *p, const char *prefix, struct span pattern
         return;
     }
     p->wider = hash + 1 < pattern.n;
-    struct buf wide = {0};
+    BUF_SCOPED wide = {0};
     buf_span(&wide, span_cut(pattern, 0, hash));
     buf_char(&wide, '>');
     p->subjects[p->n++] = subject_of(prefix, buf_view(&wide));
-    buf_fini(&wide);
     /* `#` also matches no segment: `a.#` includes `a`. After a `#` in the middle at least one
      * segment follows. */
     if (!p->wider && hash)

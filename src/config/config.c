@@ -49,14 +49,13 @@ static bool exists(const char *path)
 
 char *config_place(size_t n)
 {
-    struct buf user = {0};
+    BUF_SCOPED user = {0};
 
     if (n < COUNT_OF(local_files))
         return mem_str(local_files[n]);
     n -= COUNT_OF(local_files);
     if (put_user_file(&user) && n-- == 0)
         return buf_take(&user);
-    buf_fini(&user);
     return n == 0 ? mem_str(system_file) : NULL;
 }
 

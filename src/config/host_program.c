@@ -202,13 +202,12 @@ char *host_program_command(const char *name)
 
     while (path.n) {
         struct span folder = span_cut(path, 0, span_find(path, ':'));
-        struct buf file = {0};
+        BUF_SCOPED file = {0};
         struct stat st;
         buf_printf(&file, SPAN_FMT "/%s", SPAN_ARG(folder), name);
         if (folder.n && folder.p[0] == '/' && access(buf_cstr(&file), X_OK) == 0 &&
             stat(buf_cstr(&file), &st) == 0 && S_ISREG(st.st_mode))
             return buf_take(&file);
-        buf_fini(&file);
         path = span_from(path, folder.n + 1);
     }
     return NULL;
@@ -241,7 +240,7 @@ static bool is_chosen(const struct host_program *h)
 char *host_program_path(const struct host_program *h, size_t n, bool *installed)
 {
     size_t last = is_chosen(h) ? 1 : HOST_PATHS;
-    struct buf path = {0};
+    BUF_SCOPED path = {0};
 
     *installed = is_installed(h);
     for (size_t at = 0; at < last && h->paths[at]; at++) {
@@ -258,7 +257,6 @@ char *host_program_path(const struct host_program *h, size_t n, bool *installed)
         buf_str(&path, rest);
         return buf_take(&path);
     }
-    buf_fini(&path);
     return NULL;
 }
 

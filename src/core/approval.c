@@ -44,7 +44,7 @@ static void allow(struct call *c)
 
 __attribute__((format(printf, 2, 3))) static void refuse(struct call *c, const char *fmt, ...)
 {
-    struct buf text = {0};
+    BUF_SCOPED text = {0};
     va_list ap;
 
     buf_printf(&text, "the call of '%s' on server '%s' ", c->name, c->provider->alias);
@@ -53,7 +53,6 @@ __attribute__((format(printf, 2, 3))) static void refuse(struct call *c, const c
     va_end(ap);
     call_done(
         c, &(struct outcome){.kind = OUTCOME_FAILED, .why = FAIL_REFUSED, .text = buf_view(&text)});
-    buf_fini(&text);
 }
 
 /* Logs the decision and shows it to the taps; NULL, or why a tap objects to it. */
@@ -71,13 +70,12 @@ static const char *write_down(struct call *c, bool allowed, const char *by)
 
 static void consumer_decides(struct call *c, bool allowed)
 {
-    struct buf by = {0};
+    BUF_SCOPED by = {0};
 
     buf_str(&by, "the client");
     if (c->principal)
         buf_printf(&by, " (token %s)", c->principal->name);
     const char *objection = write_down(c, allowed, buf_cstr(&by));
-    buf_fini(&by);
     if (allowed && objection)
         refuse(c, "is not made: %s", objection);
     else if (allowed)
@@ -110,14 +108,13 @@ static void wait_for_operator(struct call *c)
 
 static void ask_consumer(struct call *c)
 {
-    struct buf params = {0};
+    BUF_SCOPED params = {0};
 
     c->router->approver->put_question(&params, c);
     ask_put(c, &(struct ask){.key = approval_key,
                              .method = SPAN("elicitation/create"),
                              .params = buf_view(&params),
                              .needs = ANSWERS_ELICIT_FORM});
-    buf_fini(&params);
 }
 
 /* --- the life of a held call --- */

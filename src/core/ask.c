@@ -92,7 +92,7 @@ static void ask_on(struct call *c, struct provider *p, const struct ask *ask)
         refuse_ask(c, p, ask->key, FAIL_BUSY, SPAN("too many questions are open already"));
         return;
     }
-    struct buf key = {0};
+    BUF_SCOPED key = {0};
     struct ask told = *ask;
     /* Two providers may use the same key on a standing call: the alias in front makes it unique. */
     if (!c->provider)
@@ -105,7 +105,6 @@ static void ask_on(struct call *c, struct provider *p, const struct ask *ask)
         call_arm_deadline(c);
     c->repeatable = false; /* a person was asked: the router must not send the call again */
     c->consumer->verbs->ask(c->consumer, c, &told);
-    buf_fini(&key);
 }
 
 void ask_put(struct call *c, const struct ask *ask)

@@ -39,7 +39,7 @@ static void refuse_unknown(struct router *r, struct peer *consumer, const struct
                            struct view *v, struct span why, void *data)
 {
     struct provider *p;
-    struct buf text = {0};
+    BUF_SCOPED text = {0};
 
     buf_printf(&text, SPAN_FMT ": " SPAN_FMT, SPAN_ARG(why), SPAN_ARG(request->name));
     /* The name may belong to a server that is not up yet. */
@@ -49,7 +49,6 @@ static void refuse_unknown(struct router *r, struct peer *consumer, const struct
     refuse(r, consumer, request,
            &(struct outcome){.kind = OUTCOME_FAILED, .why = FAIL_UNKNOWN, .text = buf_view(&text)},
            data);
-    buf_fini(&text);
 }
 
 static void refuse_full(struct call *c)

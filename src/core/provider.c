@@ -397,11 +397,10 @@ void provider_lost(struct provider *p, const char *why)
     /* While the provider is being stopped, p->why has the reason already, if there is one; how the
      * instance ends then does not matter. */
     if (p->state != PROVIDER_STOPPING) {
-        struct buf clean = {0};
+        BUF_SCOPED clean = {0};
         /* The reason may quote a URL or the server's output, and every consumer can see it. */
         log_redact(&clean, span_str(why));
         snprintf(p->why, sizeof p->why, "%s", buf_cstr(&clean));
-        buf_fini(&clean);
     }
     p->remembered = false;
     happen(p, PROVIDER_LOST);

@@ -110,13 +110,11 @@ static bool is_roundabout(struct span uri)
  * URI must not pass in another spelling. */
 static bool is_denied(const struct filter *f, struct span uri)
 {
-    struct buf plain = {0};
+    BUF_SCOPED plain = {0};
 
     decode(&plain, uri);
-    bool denied = !filter_passes(f, uri) || is_roundabout(buf_view(&plain)) ||
-                  (!f->n_allow && !filter_passes(f, buf_view(&plain)));
-    buf_fini(&plain);
-    return denied;
+    return !filter_passes(f, uri) || is_roundabout(buf_view(&plain)) ||
+           (!f->n_allow && !filter_passes(f, buf_view(&plain)));
 }
 
 /* `any`: a template of the provider matches the URI. `shown`: the filter shows such a template. */
@@ -153,12 +151,10 @@ bool route_may_read(const struct view *v, const struct provider *p, struct span 
 /* The URI after the prefix that names the provider (VIEW_URI_FMT); empty if there is no prefix. */
 static struct span behind_alias(const struct provider *p, struct span uri)
 {
-    struct buf lead = {0};
+    BUF_SCOPED lead = {0};
 
     buf_printf(&lead, VIEW_URI_FMT, p->alias);
-    struct span rest = span_starts(uri, buf_view(&lead)) ? span_from(uri, lead.n) : SPAN_EMPTY;
-    buf_fini(&lead);
-    return rest;
+    return span_starts(uri, buf_view(&lead)) ? span_from(uri, lead.n) : SPAN_EMPTY;
 }
 
 /* Does the template keep its own name in the view, or does another provider's have that name? */

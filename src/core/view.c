@@ -417,7 +417,7 @@ struct provider *view_answerer(const struct view *v, struct span name)
 static void find_frames(struct build *b)
 {
     static const struct span tool = {"\n", 1};
-    struct buf text = {0};
+    BUF_SCOPED text = {0};
     const struct member *m;
 
     b->framed = true;
@@ -433,7 +433,6 @@ static void find_frames(struct build *b)
         b->frames[b->n_frames++] = (struct name_frame){
             span_cut(span_cut(kept, 0, head), 0, VIEW_MAX_NAME - 9), span_from(kept, head + 1)};
     }
-    buf_fini(&text);
 }
 
 /*

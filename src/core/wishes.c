@@ -55,7 +55,7 @@ void wishes_unconfirmed(struct timer *t)
 static void tell_provider(struct provider *p, enum op op, const char *member, struct span text,
                           bool calls_wait)
 {
-    struct buf params = {0};
+    BUF_SCOPED params = {0};
 
     if (p->state != PROVIDER_READY)
         return; /* the provider is told when it is ready */
@@ -67,7 +67,6 @@ static void tell_provider(struct provider *p, enum op op, const char *member, st
     }
     call_open_own(p, &(struct request){.op = op, .name = text, .params = buf_view(&params)},
                   calls_wait);
-    buf_fini(&params);
 }
 
 /* A subscription in the `uris` of a standing call; the key is the URI that the consumer knows. */
@@ -210,15 +209,13 @@ void wishes_subscribed(struct call *standing, struct provider *p, struct span ow
 bool wishes_unsubscribed(struct call *standing, struct span uri)
 {
     const struct wished_uri *w = map_get(&standing->uris, uri);
-    struct buf own = {0};
+    BUF_SCOPED own = {0};
 
     if (!w)
         return true;
     buf_span(&own, own_uri(w));
     const struct provider *p = forget_wish(standing, uri);
-    bool last = !anybody_wishes(standing->router, p, buf_view(&own));
-    buf_fini(&own);
-    return last;
+    return !anybody_wishes(standing->router, p, buf_view(&own));
 }
 
 bool wishes_any(const struct provider *p)

@@ -24,14 +24,14 @@ static struct bridge_server *find_server(const struct bridge *b, struct span ali
 /* --- views --- */
 
 /* The providers added by bridge_admit. They leave by being removed from the router. */
-struct guests {
+struct admitted {
     struct provider **items;
     size_t n;
 };
 
-static struct guests find_guests(const struct bridge *b)
+static struct admitted find_admitted(const struct bridge *b)
 {
-    struct guests g = {0};
+    struct admitted g = {0};
     struct provider *p;
 
     for (size_t i = 0; (p = view_member(bridge_full_view(b), i)); i++) {
@@ -45,7 +45,7 @@ static struct guests find_guests(const struct bridge *b)
 
 static void furnish(struct bridge *b, struct lease *l)
 {
-    struct guests g = find_guests(b);
+    struct admitted g = find_admitted(b);
     const struct lease_wish *wish = lease_wish(l);
 
     lease_clear(l);
@@ -74,7 +74,7 @@ static void furnish(struct bridge *b, struct lease *l)
 
 void bridge_arrange(struct bridge *b)
 {
-    struct guests g = find_guests(b);
+    struct admitted g = find_admitted(b);
     struct lease *next;
 
     exposure_clear(b->all);

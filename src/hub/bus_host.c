@@ -118,7 +118,7 @@ static void put_facts(void *arg, const struct provider *p, struct bus_server_fac
     const struct config_server *s = entry_of(h, p);
     const struct mcp_provider *server = bridge_mcp_provider(p);
     struct span info = server ? mcp_provider_info(server) : SPAN_EMPTY;
-    struct buf identity = {0};
+    BUF_SCOPED identity = {0};
 
     *facts = (struct bus_server_facts){0};
     buf_reset(&h->texts, 4096);
@@ -136,7 +136,6 @@ static void put_facts(void *arg, const struct provider *p, struct bus_server_fac
         return; /* the demo server, which is in no file */
     put_identity(&identity, s);
     facts->identity_hash = digest(h, buf_view(&identity), IDENTITY_DIGITS);
-    buf_fini(&identity);
     facts->timeout_ms = s->own_timeout ? s->timeout : 0;
     facts->agent_owned = s->origin == ORIGIN_AGENT;
     facts->handback = s->elicitation.mode == ELICITATION_HANDBACK;
@@ -199,7 +198,7 @@ static const struct config_server *find_nocase(const struct config *c, struct sp
 static int check_reach(const struct config *c, struct span url, struct err *err)
 {
     const struct config_strings *hosts = &c->bus.register_hosts;
-    struct buf text = {0};
+    BUF_SCOPED text = {0};
 
     if (!hosts->n)
         return err_set(err, -EPERM,
@@ -208,7 +207,6 @@ static int check_reach(const struct config *c, struct span url, struct err *err)
     buf_span(&text, url);
     bool has = reach_has_url(&(struct reach){(const char *const *)hosts->items, hosts->n},
                              buf_cstr(&text));
-    buf_fini(&text);
     return has ? 0
                : err_set(err, -EPERM,
                          "the url's host is none of those whose servers agents may register "
@@ -243,7 +241,7 @@ static int check_new(const struct bus_hosting *h, const struct bus_new_server *s
 static const char *find_twin(const struct config *c, const char *alias)
 {
     const struct config_server *fresh = config_server(c, alias);
-    struct buf own = {0}, other = {0};
+    BUF_SCOPED own = {0}, other = {0};
     const char *twin = NULL;
 
     put_identity(&own, fresh);
@@ -253,8 +251,6 @@ static const char *find_twin(const struct config *c, const char *alias)
         if (&c->servers.items[i] != fresh && span_eq(buf_view(&own), buf_view(&other)))
             twin = c->servers.items[i].alias;
     }
-    buf_fini(&own);
-    buf_fini(&other);
     return twin;
 }
 
@@ -338,7 +334,7 @@ static void put_entry(struct buf *out, struct span file, const struct bus_new_se
 static int add_server(void *arg, const struct bus_new_server *s, struct err *err)
 {
     struct bus_hosting *h = arg;
-    struct buf before = {0}, after = {0}, entry = {0}, name = {0};
+    BUF_SCOPED before = {0}, after = {0}, entry = {0}, name = {0};
     int code = check_new(h, s, err);
 
     if (!code)
@@ -356,10 +352,6 @@ static int add_server(void *arg, const struct bus_new_server *s, struct err *err
         code = commit(h, bridge_config(h->bridge)->file, buf_view(&before), buf_view(&after), err);
     if (!code)
         log_info("bus", "server '%s' was registered by an agent", buf_cstr(&name));
-    buf_fini(&before);
-    buf_fini(&after);
-    buf_fini(&entry);
-    buf_fini(&name);
     return code;
 }
 
@@ -368,7 +360,7 @@ static int add_server(void *arg, const struct bus_new_server *s, struct err *err
 static bool is_agents(const struct config_server *s)
 {
     struct problems problems = {0};
-    struct buf text = {0};
+    BUF_SCOPED text = {0};
     bool same = false;
 
     if (s->origin != ORIGIN_AGENT || !s->url)
@@ -390,7 +382,6 @@ static bool is_agents(const struct config_server *s)
     }
     config_free(c);
     problems_fini(&problems);
-    buf_fini(&text);
     return same;
 }
 
@@ -398,7 +389,7 @@ static int remove_server(void *arg, struct span name, struct err *err)
 {
     struct bus_hosting *h = arg;
     const struct config_server *s = find_nocase(bridge_config(h->bridge), name);
-    struct buf before = {0}, after = {0};
+    BUF_SCOPED before = {0}, after = {0};
 
     if (!s)
         return err_set(err, -ENOENT, "there is no server '" SPAN_FMT "'", SPAN_ARG(name));
@@ -417,8 +408,6 @@ static int remove_server(void *arg, struct span name, struct err *err)
         code = commit(h, bridge_config(h->bridge)->file, buf_view(&before), buf_view(&after), err);
     if (!code)
         log_info("bus", "server '" SPAN_FMT "' was removed by an agent", SPAN_ARG(name));
-    buf_fini(&before);
-    buf_fini(&after);
     return code;
 }
 

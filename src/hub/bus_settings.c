@@ -14,7 +14,7 @@ int bus_settings_init(struct bus_settings *s, const struct config *c, const char
                       struct err *err)
 {
     struct secrets *secrets = secrets_new(c);
-    struct buf missing = {0};
+    BUF_SCOPED missing = {0};
     int code = 0;
 
     *s = (struct bus_settings){0};
@@ -25,7 +25,6 @@ int bus_settings_init(struct bus_settings *s, const struct config *c, const char
         secrets_fill(secrets, c->bus.token, &s->token, &missing);
     if (missing.n)
         code = err_set(err, ERR_CONFIG, "bus: nothing is known for %s", buf_cstr(&missing));
-    buf_fini(&missing);
     secrets_free(secrets);
     if (s->token.n)
         log_add_secret(buf_view(&s->token));

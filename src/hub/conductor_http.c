@@ -114,13 +114,12 @@ static bool is_own(const struct conductor_http *h, const struct http_request *re
     struct span host = http_header(req, "host"), origin = http_header(req, "origin");
     const char *address = http_server_address(h->server, 0);
     const char *port = strrchr(address, ':');
-    struct buf local = {0};
+    BUF_SCOPED local = {0};
 
     buf_printf(&local, "localhost%s", port ? port : "");
     bool fine = span_is(host, address) || span_eq_nocase(host, buf_view(&local));
     if (fine && origin.p)
         fine = span_starts(origin, SPAN("http://")) && span_eq_nocase(span_from(origin, 7), host);
-    buf_fini(&local);
     return fine;
 }
 

@@ -62,7 +62,7 @@ static struct span first_line(const struct joint *j)
 static void give_up(struct joint *j, const char *why)
 {
     struct rpc_message m;
-    struct buf text = {0};
+    BUF_SCOPED text = {0};
 
     log_warn(j->name, "cannot be given to this MCP client: %s", why);
     stop_waiting(j);
@@ -71,7 +71,6 @@ static void give_up(struct joint *j, const char *why)
         rpc_put_error(stream_out(j->stream), m.id, RPC_INTERNAL_ERROR, buf_view(&text), SPAN_EMPTY);
         buf_char(stream_out(j->stream), '\n');
         stream_wrote(j->stream);
-        buf_fini(&text);
     }
     end_lone(j);
     stream_finish(j->stream, why, FLUSH_MS);

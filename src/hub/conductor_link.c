@@ -103,11 +103,10 @@ static void link_end(void *link, const struct mcp_parcel *parcel)
 
     /* Take the message out first: the answer may come inside acp_channel_send, and with it the next
      * message to send. */
-    struct buf message = l->out;
+    BUF_SCOPED message = l->out;
     l->out = (struct buf){0};
     if (l->channel)
         acp_channel_send(l->channel, buf_view(&message), parcel->own_id);
-    buf_fini(&message);
 }
 
 static void link_close(void *link)

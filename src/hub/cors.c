@@ -38,7 +38,7 @@ bool cors_is_preflight(const struct http_request *req)
 /* Append the headers that the page may send, out of those it asks for; all if it names none. */
 static void put_allowed_headers(struct buf *lines, struct span wanted)
 {
-    struct buf allowed = {0};
+    BUF_SCOPED allowed = {0};
     struct span item;
 
     for (size_t i = 0; !wanted.p && i < COUNT_OF(cors_headers); i++)
@@ -47,12 +47,11 @@ static void put_allowed_headers(struct buf *lines, struct span wanted)
         if (may_send(item))
             buf_printf(&allowed, "%s" SPAN_FMT, allowed.n ? ", " : "", SPAN_ARG(item));
     http_put_header(lines, "Access-Control-Allow-Headers", buf_view(&allowed));
-    buf_fini(&allowed);
 }
 
 void cors_answer_preflight(struct http_exchange *x, const struct http_request *req)
 {
-    struct buf lines = {0};
+    BUF_SCOPED lines = {0};
 
     http_put_header(&lines, "Access-Control-Allow-Methods", SPAN("GET, POST, DELETE"));
     put_allowed_headers(&lines, http_header(req, "access-control-request-headers"));
@@ -61,5 +60,4 @@ void cors_answer_preflight(struct http_exchange *x, const struct http_request *r
     if (http_header(req, "access-control-request-private-network").p)
         http_put_header(&lines, "Access-Control-Allow-Private-Network", SPAN("true"));
     http_respond(x, 204, NULL, buf_view(&lines), SPAN_EMPTY);
-    buf_fini(&lines);
 }

@@ -152,14 +152,13 @@ static void assume_endpoints(struct discovery *d)
 /* There is no metadata of the resource. */
 static void go_on_without(struct discovery *d)
 {
-    struct buf name = {0}, origin = {0};
+    BUF_SCOPED name = {0}, origin = {0};
 
     url_put_resource(&name, &d->url);
     d->found.resource = keep(d, &name);
     d->bare = !d->settings->issuer;
     buf_span(&origin, d->url.origin);
     d->issuer = d->settings->issuer ? d->settings->issuer : keep(d, &origin);
-    buf_fini(&origin);
     look_for_server(d);
 }
 

@@ -61,7 +61,7 @@ const char **filling_pairs(struct filling *f, const struct config_pairs *pairs,
     size_t n = 0;
 
     for (size_t i = 0; i < pairs->n; i++) {
-        struct buf text = {0};
+        BUF_SCOPED text = {0};
         size_t missing = f->missing.n;
         const char *value = filling_text(f, pairs->items[i].value);
         if (omits && f->missing.n > missing) {
@@ -74,7 +74,6 @@ const char **filling_pairs(struct filling *f, const struct config_pairs *pairs,
         credentials_in_pair(span_str(pairs->items[i].name), span_str(value));
         buf_printf(&text, "%s%s%s", pairs->items[i].name, separator, value);
         texts[n++] = arena_span(f->arena, buf_view(&text)).p;
-        buf_fini(&text);
     }
     return texts;
 }

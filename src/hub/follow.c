@@ -37,14 +37,13 @@ static void tell_problems(const struct problems *problems, struct err *err)
 
     for (size_t i = 0; i < problems->n; i++) {
         const struct problem *p = &problems->items[i];
-        struct buf line = {0};
+        BUF_SCOPED line = {0};
         problem_put(&line, p);
         bool wrong = p->level == PROBLEM_ERROR;
         log_line(wrong ? LOG_ERROR : LOG_WARN, "rialto", "%s", buf_cstr(&line));
         if (wrong && !said)
             err_set(err, ERR_CONFIG, "%s", buf_cstr(&line));
         said |= wrong;
-        buf_fini(&line);
     }
 }
 
@@ -52,12 +51,11 @@ static void tell_problems(const struct problems *problems, struct err *err)
 static bool is_blank(const char *path)
 {
     struct problems problems = {0};
-    struct buf text = {0};
+    BUF_SCOPED text = {0};
     bool blank = config_read_text(path, &text, &problems);
 
     for (size_t i = 0; i < text.n && blank; i++)
         blank = strchr(" \t\r\n", text.p[i]) != NULL;
-    buf_fini(&text);
     problems_fini(&problems);
     return blank;
 }
@@ -120,7 +118,7 @@ static void put_report(struct buf *out, const struct bridge_changes *changes, st
 
 static void tell(const struct bridge_changes *changes, struct span others)
 {
-    struct buf line = {0};
+    BUF_SCOPED line = {0};
 
     for (int act = 0; act < PLAN_ACTS; act++)
         if (act != PLAN_KEEP && changes->names[act].n)
@@ -130,7 +128,6 @@ static void tell(const struct bridge_changes *changes, struct span others)
     if (others.n)
         log_warn("rialto", "changes of " SPAN_FMT " take effect at the next start",
                  SPAN_ARG(others));
-    buf_fini(&line);
 }
 
 static void on_lock_changed(void *arg)
@@ -156,7 +153,7 @@ static void on_changed(void *arg);
 int follow_now(struct follow *f, struct buf *report, struct err *err)
 {
     struct bridge_changes changes = {0};
-    struct buf others = {0};
+    BUF_SCOPED others = {0};
 
     if (f->first->fixed || (!f->watch && !token_file_exists())) {
         err_set(err, ERR_CONFIG, "there is no configuration file to read");
@@ -178,7 +175,6 @@ int follow_now(struct follow *f, struct buf *report, struct err *err)
     if (report)
         put_report(report, &changes, buf_view(&others));
     bridge_changes_fini(&changes);
-    buf_fini(&others);
     return 0;
 }
 

@@ -189,7 +189,7 @@ static const struct http_route *find_route(const struct front *f, const struct h
 
 static void refuse_stranger(const struct front *f, struct http_exchange *x, bool page)
 {
-    struct buf hint = {0};
+    BUF_SCOPED hint = {0};
 
     log_warn("http", "refused a request from %s: its Host or Origin is not let in at this address",
              http_exchange_peer(x));
@@ -201,7 +201,6 @@ static void refuse_stranger(const struct front *f, struct http_exchange *x, bool
     if (page)
         buf_str(&hint, "; pages of other sites are let in by browser.origins");
     http_refuse(x, 403, "Host or Origin not allowed", buf_cstr(&hint));
-    buf_fini(&hint);
 }
 
 static bool looks_only(const struct http_request *req)

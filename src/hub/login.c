@@ -448,7 +448,7 @@ static void take_registration(struct login *l, const struct oauth_client *c)
 static bool try_other_host(struct login *l, const struct oauth_error *e)
 {
     static const char one[] = "http://127.0.0.1:";
-    struct buf uri = {0};
+    BUF_SCOPED uri = {0};
 
     if (l->spec.begin || l->other_host || !e->code ||
         strcmp(e->code, "invalid_redirect_uri") != 0 ||
@@ -457,7 +457,6 @@ static bool try_other_host(struct login *l, const struct oauth_error *e)
     l->other_host = true;
     buf_printf(&uri, "http://localhost:%s", l->redirect_uri + strlen(one));
     l->redirect_uri = arena_text(&l->arena, buf_cstr(&uri));
-    buf_fini(&uri);
     register_us(l);
     return true;
 }

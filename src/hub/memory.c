@@ -35,7 +35,7 @@ static void put_lock(struct buf *text, const struct config *c)
 char *memory_path(const struct config *c, const struct config_server *s)
 {
     struct arena arena = {0};
-    struct buf text = {0}, name = {0};
+    BUF_SCOPED text = {0}, name = {0};
     unsigned char digest[SHA256_N];
 
     if (!c->remember)
@@ -48,8 +48,6 @@ char *memory_path(const struct config *c, const struct config_server *s)
     for (size_t i = 0; i < DIGEST_BYTES; i++)
         buf_printf(&name, "%02x", digest[i]);
     char *path = place_path(PLACE_CACHE, buf_cstr(&name));
-    buf_fini(&text);
-    buf_fini(&name);
     arena_fini(&arena);
     return path;
 }
@@ -86,7 +84,7 @@ struct catalog *memory_recall(const char *path, unsigned *traits)
 
 void memory_keep(const char *path, const struct catalog *known, unsigned traits)
 {
-    struct buf text = {0}, clean = {0}, before = {0};
+    BUF_SCOPED text = {0}, clean = {0}, before = {0};
 
     buf_printf(&text, "{\"traits\":%u}\n", traits);
     catalog_text_put(&text, known);
@@ -97,7 +95,4 @@ void memory_keep(const char *path, const struct catalog *known, unsigned traits)
     int code = !same && text.n <= MAX_BYTES ? file_replace(path, buf_view(&text)) : 0;
     if (code)
         log_debug("rialto", "cannot remember in %s what a server offers: %s", path, err_name(code));
-    buf_fini(&before);
-    buf_fini(&clean);
-    buf_fini(&text);
 }

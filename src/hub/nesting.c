@@ -28,7 +28,7 @@ static bool put_place(struct buf *out, const char *file)
 bool nesting_has(const char *file)
 {
     struct span above = span_str(getenv(VARIABLE));
-    struct buf own = {0};
+    BUF_SCOPED own = {0};
     bool has = false;
 
     if (above.n && put_place(&own, file)) {
@@ -37,7 +37,6 @@ bool nesting_has(const char *file)
             has = span_eq(span_cut(above, 0, n), buf_view(&own));
         }
     }
-    buf_fini(&own);
     return has;
 }
 

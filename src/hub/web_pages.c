@@ -193,7 +193,7 @@ static void refuse_session(struct web_pages *w, struct http_exchange *x,
 bool web_pages_mcp(struct web_pages *w, const struct caller *caller, struct http_exchange *x,
                    const struct http_request *req, bool sse)
 {
-    struct buf scratch = {0}, more = {0};
+    BUF_SCOPED scratch = {0}, more = {0};
     struct span id = selection(req, sse, &scratch);
     bool selects = id.p != NULL;
 
@@ -208,8 +208,6 @@ bool web_pages_mcp(struct web_pages *w, const struct caller *caller, struct http
         else
             refuse_session(w, x, req);
     }
-    buf_fini(&more);
-    buf_fini(&scratch);
     return selects;
 }
 

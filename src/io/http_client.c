@@ -239,13 +239,12 @@ void http_fetch_finish(struct http_fetch *f, CURLcode result)
         return;
     }
     if (!f->cancelled) {
-        struct buf why = {0};
+        BUF_SCOPED why = {0};
         int code = describe(f, result, &why);
         bool delivered = was_sent(f);
 
         list_remove(&f->in_client);
         f->on->done(f->owner, code, buf_cstr(&why), delivered);
-        buf_fini(&why);
     }
     http_fetch_free(f);
 }
@@ -256,7 +255,7 @@ static void add_header(struct http_fetch *f, const char *line)
 {
     size_t colon = span_find(span_str(line), ':');
     struct span value = span_trim(span_from(span_str(line), colon + 1));
-    struct buf empty = {0};
+    BUF_SCOPED empty = {0};
 
     if (!value.n) {
         /* To libcurl "Name:" means "do not send this header"; "Name;" sends it without a value. */
@@ -265,7 +264,6 @@ static void add_header(struct http_fetch *f, const char *line)
         line = buf_cstr(&empty);
     }
     f->headers = curl_slist_append(f->headers, line);
-    buf_fini(&empty);
 }
 
 static void set_method(struct http_fetch *f, const char *method)

@@ -132,7 +132,7 @@ static const char *hint_for(int status)
  * exchanges that the server ends. */
 static void refuse(struct http_conn *c, int status, const char *why)
 {
-    struct buf body = {0};
+    BUF_SCOPED body = {0};
     struct buf *out = stream_out(c->stream);
 
     log_debug("http", "%s: %d %s", stream_name(c->stream), status, why);
@@ -144,7 +144,6 @@ static void refuse(struct http_conn *c, int status, const char *why)
     buf_str(out, "\r\n\r\n");
     if (c->phase != CONN_EXCHANGE || !c->head_only)
         buf_span(out, buf_view(&body));
-    buf_fini(&body);
     stream_wrote(c->stream);
     linger(c);
 }

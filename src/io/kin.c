@@ -59,42 +59,32 @@ static bool read_proc(struct buf *out, int pid, const char *name)
 
 int kin_parent(int pid)
 {
-    struct buf text = {0};
-    int parent = -1;
+    BUF_SCOPED text = {0};
 
     /* The name in parentheses may itself contain parentheses. */
     const char *name_end = read_proc(&text, pid, "stat") ? strrchr(text.p, ')') : NULL;
-    if (name_end)
-        parent = (int)strtol(name_end + strlen(") S "), NULL, 10);
-    buf_fini(&text);
-    return parent;
+    return name_end ? (int)strtol(name_end + strlen(") S "), NULL, 10) : -1;
 }
 
 static bool is_confined(int pid)
 {
-    struct buf text = {0};
-    bool is = read_proc(&text, pid, "status") && strstr(text.p, "\nNoNewPrivs:\t1\n");
+    BUF_SCOPED text = {0};
 
-    buf_fini(&text);
-    return is;
+    return read_proc(&text, pid, "status") && strstr(text.p, "\nNoNewPrivs:\t1\n");
 }
 
 /* The hard limit, the second of the line's numbers: "unlimited" for a process that has no mark. */
 static rlim_t mark_of(int pid)
 {
     static const char title[] = "Max file locks";
-    struct buf text = {0};
-    rlim_t mark = RLIM_INFINITY;
+    BUF_SCOPED text = {0};
 
     const char *at = read_proc(&text, pid, "limits") ? strstr(text.p, title) : NULL;
     at = at ? at + strlen(title) : "";
     at += strspn(at, " ");
     at += strcspn(at, " ");
     at += strspn(at, " ");
-    if (ascii_is_digit(*at))
-        mark = strtoull(at, NULL, 10);
-    buf_fini(&text);
-    return mark;
+    return ascii_is_digit(*at) ? strtoull(at, NULL, 10) : RLIM_INFINITY;
 }
 
 /*
@@ -180,7 +170,7 @@ static void kill_orphan(int pid)
 
 size_t kin_sweep(const struct list *kin)
 {
-    struct buf children = {0};
+    BUF_SCOPED children = {0};
     size_t left = 0;
     char *end;
 
@@ -195,19 +185,16 @@ size_t kin_sweep(const struct list *kin)
         kill_orphan(pid);
         left++;
     }
-    buf_fini(&children);
     return left;
 }
 
 /* Has the process ended without being reaped, or is it a guard, which ends by itself? */
 static bool is_spared(int pid)
 {
-    struct buf text = {0};
+    BUF_SCOPED text = {0};
 
     const char *name_end = read_proc(&text, pid, "stat") ? strrchr(text.p, ')') : NULL;
-    bool is = !name_end || name_end[strlen(") ")] == 'Z' || strstr(text.p, "(" KIN_GUARD_NAME ")");
-    buf_fini(&text);
-    return is;
+    return !name_end || name_end[strlen(") ")] == 'Z' || strstr(text.p, "(" KIN_GUARD_NAME ")");
 }
 
 static bool is_marked(int pid, const rlim_t *marks, size_t n)

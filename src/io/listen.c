@@ -126,7 +126,7 @@ static void on_connection(uv_stream_t *handle, int status)
         return;
     }
     stream_connected(s, tcp ? NULL : ls->address);
-    stream_is_guest(s);
+    stream_accepted(s);
     ls->on_accept(ls->owner, s);
 }
 

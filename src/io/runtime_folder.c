@@ -50,7 +50,7 @@ static bool is_usable(const char *folder)
 
 char *runtime_folder_address(const char *name)
 {
-    struct buf folder = {0}, address = {0};
+    BUF_SCOPED folder = {0}, address = {0};
 
     for (int i = 0; i < RUNTIME_FOLDERS && !address.n; i++) {
         if (!runtime_folder(&folder, i))
@@ -60,6 +60,5 @@ char *runtime_folder_address(const char *name)
         else if (i == 0 && access(buf_cstr(&folder), F_OK) == 0)
             break; /* the folder in the environment exists but is not usable: try no other */
     }
-    buf_fini(&folder);
     return address.n ? buf_take(&address) : NULL;
 }

@@ -104,12 +104,11 @@ static struct strings make_candidates(const char *program, const char *path)
     for (const char *at = path; at;) {
         const char *colon = strchr(at, ':');
         struct span folder = {at, colon ? (size_t)(colon - at) : strlen(at)};
-        struct buf file = {0};
+        BUF_SCOPED file = {0};
         buf_span(&file, folder.n ? folder : SPAN("."));
         buf_char(&file, '/');
         buf_str(&file, program);
         strings_add(&files, buf_view(&file));
-        buf_fini(&file);
         at = colon ? colon + 1 : NULL;
     }
     return files;
@@ -138,7 +137,7 @@ int spawn_find(const struct child_spec *spec, const char *program, struct buf *f
     int code = -ENOENT;
 
     for (size_t i = 0; i < files.n && code; i++) {
-        struct buf seen = {0};
+        BUF_SCOPED seen = {0};
         if (spec->cwd && files.p[i][0] != '/')
             buf_printf(&seen, "%s/", spec->cwd);
         buf_str(&seen, files.p[i]);
@@ -148,7 +147,6 @@ int spawn_find(const struct child_spec *spec, const char *program, struct buf *f
             file->n = 0;
             buf_span(file, buf_view(&seen));
         }
-        buf_fini(&seen);
     }
     strings_fini(&files);
     mem_free(path);

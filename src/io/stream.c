@@ -194,7 +194,7 @@ static void cut(struct holding *h, const char *why)
         buf_fini(&s->out); /* at once: this turn may still write much to other streams */
 }
 
-void stream_is_guest(struct stream *s)
+void stream_accepted(struct stream *s)
 {
     s->waiting.let_go = cut;
 }

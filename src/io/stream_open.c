@@ -35,7 +35,7 @@ struct stream *stream_from_socket(struct loop *l, int fd, bool tcp, const char *
     int code = tcp ? uv_tcp_open(&s->in.uv.tcp, fd) : uv_pipe_open(&s->in.uv.pipe, fd);
 
     stream_connected(s, tcp ? NULL : name);
-    stream_is_guest(s);
+    stream_accepted(s);
     if (code < 0) {
         close(fd);
         stream_close(s, uv_strerror(code));

@@ -92,7 +92,7 @@ void stream_connected(struct stream *s, const char *name);
 /* The peer has sent its last byte. */
 void stream_at_eof(struct stream *s);
 /* The peer connected to us: the stream is cut when its output takes too much of limits.memory. */
-void stream_is_guest(struct stream *s);
+void stream_accepted(struct stream *s);
 /* Output waits: write it at the end of the turn. */
 void stream_flush_later(struct stream *s);
 

@@ -175,12 +175,11 @@ static void feed(struct ws *w, struct span chunk)
 static void feed_early(struct deferred *d)
 {
     struct ws *w = CONTAINER_OF(d, struct ws, later);
-    struct buf early = w->early;
+    BUF_SCOPED early = w->early;
 
     w->early = (struct buf){0};
     if (w->state == WS_OPEN || w->state == WS_CLOSING)
         feed(w, buf_view(&early));
-    buf_fini(&early);
 }
 
 static void on_data(void *owner, struct span chunk)

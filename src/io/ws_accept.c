@@ -53,7 +53,7 @@ static int choose(const struct http_request *req, const char *const *protocols)
 
 static void refuse_protocol(struct http_exchange *x, const char *const *protocols)
 {
-    struct buf hint = {0};
+    BUF_SCOPED hint = {0};
 
     buf_str(&hint, "offer no subprotocol, or one of:");
     for (size_t i = 0; protocols[i]; i++) {
@@ -61,7 +61,6 @@ static void refuse_protocol(struct http_exchange *x, const char *const *protocol
         buf_str(&hint, protocols[i]);
     }
     refuse(x, 400, "none of the offered WebSocket subprotocols is spoken here", buf_cstr(&hint));
-    buf_fini(&hint);
 }
 
 /* Is the request a valid handshake? If not, it has been refused. */
@@ -88,7 +87,7 @@ struct ws *ws_accept(struct loop *l, struct http_exchange *x, const struct http_
                      const struct ws_events *on, void *owner)
 {
     char accept[29];
-    struct buf headers = {0};
+    BUF_SCOPED headers = {0};
     struct span early;
 
     if (!is_handshake(x, req))
@@ -107,6 +106,5 @@ struct ws *ws_accept(struct loop *l, struct http_exchange *x, const struct http_
     w->stream = http_upgrade(x, buf_view(&headers), &early);
     stream_rebind(w->stream, &ws_stream_events, w);
     ws_open(w, early);
-    buf_fini(&headers);
     return w;
 }

@@ -318,7 +318,7 @@ struct ws *ws_connect(struct loop *l, const struct ws_target *target,
 {
     struct url u;
     struct address a;
-    struct buf address = {0};
+    BUF_SCOPED address = {0};
     struct tls_context *tls = NULL;
 
     if (parse_url(&u, target->url, err) < 0)
@@ -327,14 +327,11 @@ struct ws *ws_connect(struct loop *l, const struct ws_target *target,
     if (!u.has_port)
         buf_str(&address, u.secure ? ":443" : ":80");
     if (address_parse(&a, buf_cstr(&address), err) < 0 ||
-        (u.secure && !(tls = find_trust(l, target->ca, err)))) {
-        buf_fini(&address);
+        (u.secure && !(tls = find_trust(l, target->ca, err))))
         return NULL;
-    }
     struct ws *w = ws_new(l, WS_CLIENT, options, on, owner);
     struct ws_dial *d = w->dial = MEM_NEW(struct ws_dial);
     d->address = target->address ? mem_str(target->address) : buf_take(&address);
-    buf_fini(&address);
     d->tls = tls;
     d->host = mem_str(a.host);
     d->protocols = copy_list(target->protocols);

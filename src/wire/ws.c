@@ -329,12 +329,11 @@ bool ws_key_is_valid(struct span key)
 void ws_key_answer(struct span key, char out[29])
 {
     static const struct span guid = {"258EAFA5-E914-47DA-95CA-C5AB0DC85B11", 36};
-    struct buf text = {0};
+    BUF_SCOPED text = {0};
     uint8_t digest[SHA1_N];
 
     buf_span(&text, key);
     buf_span(&text, guid);
     sha_1(digest, buf_view(&text));
     put_base64(out, digest, sizeof digest);
-    buf_fini(&text);
 }

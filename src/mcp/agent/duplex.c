@@ -41,7 +41,7 @@ void duplex_complain(struct duplex *d, struct span id, int code, const char *tex
 static void receive_modern(struct duplex *d, const struct mcp_message *m)
 {
     struct modern_fault fault;
-    struct buf scratch = {0};
+    BUF_SCOPED scratch = {0};
 
     if (!d->modern)
         d->modern = modern_agent_new(&d->host, d->out, d->owner);
@@ -51,18 +51,16 @@ static void receive_modern(struct duplex *d, const struct mcp_message *m)
         modern_put_fault(begin(d), m->rpc.id, &fault);
         end(d);
     }
-    buf_fini(&scratch);
 }
 
 /* Revision 2025-03-26 allows batches; their answers may be sent one by one. */
 static void receive_batch(struct duplex *d, const struct rpc_message *batch)
 {
     struct json_iter it = json_iter(batch->text);
-    struct buf why = {0};
+    BUF_SCOPED why = {0};
 
     if (!rpc_batch_fits(batch, d->host.max_batch, &why)) {
         duplex_complain(d, SPAN_EMPTY, RPC_INVALID_REQUEST, buf_cstr(&why));
-        buf_fini(&why);
         return;
     }
     while (json_next(&it)) {
@@ -180,7 +178,7 @@ void duplex_hold_greeting(struct duplex *d)
 
 void duplex_release(struct duplex *d)
 {
-    struct buf held = d->held;
+    BUF_SCOPED held = d->held;
 
     d->holding = false;
     d->held = (struct buf){0};
@@ -190,7 +188,6 @@ void duplex_release(struct duplex *d)
         d->n_held--;
         rest = span_from(rest, line + 1);
     }
-    buf_fini(&held);
 }
 
 struct duplex *duplex_new(const struct mcp_host *host, const struct mcp_out *out, void *owner)

@@ -15,13 +15,12 @@ void elicited_fini(struct elicited *e)
 
 static void note(struct elicited *e, struct json_slot id)
 {
-    struct buf text = {0};
+    BUF_SCOPED text = {0};
 
     if (id.type != JSON_STRING || e->ids.n >= REMEMBERED)
         return;
     json_unescape(&text, id.value);
     map_put(&e->ids, buf_view(&text), e);
-    buf_fini(&text);
 }
 
 void elicited_note_request(struct elicited *e, struct span params)
@@ -44,12 +43,10 @@ void elicited_note_error(struct elicited *e, struct span error)
 bool elicited_knows(const struct elicited *e, struct span params)
 {
     struct json_slot id = json_get(params, "elicitationId");
-    struct buf text = {0};
+    BUF_SCOPED text = {0};
 
     if (id.type != JSON_STRING)
         return false;
     json_unescape(&text, id.value);
-    bool known = map_get(&e->ids, buf_view(&text)) != NULL;
-    buf_fini(&text);
-    return known;
+    return map_get(&e->ids, buf_view(&text)) != NULL;
 }

@@ -66,13 +66,12 @@ void event_store_put_id(const struct event_store *s, struct buf *out, struct eve
 
 bool event_store_parse(const struct event_store *s, struct span text, struct event_id *id)
 {
-    struct buf tag = {0};
+    BUF_SCOPED tag = {0};
 
     buf_printf(&tag, "%08x-", s->tag);
     bool ours = span_starts(text, buf_view(&tag));
     struct span rest = span_from(text, tag.n);
     size_t dash = span_find(rest, '-');
-    buf_fini(&tag);
     return ours && ascii_number(span_cut(rest, 0, dash), &id->stream) &&
            ascii_number(span_from(rest, dash + 1), &id->number) && id->number <= s->last;
 }

@@ -204,12 +204,11 @@ static int count_requests(const struct mcp_message *m)
 static bool batch_fits(const struct http_agent *e, struct http_exchange *x,
                        const struct mcp_message *m)
 {
-    struct buf why = {0};
+    BUF_SCOPED why = {0};
     bool fits = m->rpc.kind != RPC_BATCH || rpc_batch_fits(&m->rpc, e->host.max_batch, &why);
 
     if (!fits)
         refuse_plain(x, 400, RPC_INVALID_REQUEST, buf_cstr(&why));
-    buf_fini(&why);
     return fits;
 }
 

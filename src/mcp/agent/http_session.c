@@ -107,7 +107,7 @@ static void open_stream(struct http_exchange *x, struct span headers, struct buf
 /* Answers of a batch that were ready before the POST became a stream go first. */
 static void stream_ready_answers(struct post *p)
 {
-    struct buf array = {0};
+    BUF_SCOPED array = {0};
 
     buf_char(&array, '[');
     buf_span(&array, buf_view(&p->answers));
@@ -118,14 +118,13 @@ static void stream_ready_answers(struct post *p)
         buf_span(&p->session->event, it.value);
         finish_event(p->session, &p->x);
     }
-    buf_fini(&array);
     buf_fini(&p->answers);
     holding_set(&p->held, 0);
 }
 
 static void turn_into_stream(struct post *p)
 {
-    struct buf headers = {0}, events = {0};
+    BUF_SCOPED headers = {0}, events = {0};
 
     p->stream = ++p->session->last_stream;
     buf_str(&headers, SSE_HEADERS);
@@ -133,7 +132,6 @@ static void turn_into_stream(struct post *p)
         buf_printf(&headers, "Mcp-Session-Id: %s\r\n", p->session->id);
     put_priming(p->session, &events, p->stream);
     open_stream(p->x, buf_view(&headers), &events);
-    buf_fini(&headers);
     if (p->answers.n)
         stream_ready_answers(p);
 }
@@ -212,14 +210,13 @@ bool http_session_post_is_full(const struct post *p)
 
 static void put_refusal(const struct post *p, struct buf *out, struct span id)
 {
-    struct buf text = {0};
+    BUF_SCOPED text = {0};
 
     buf_printf(&text,
                "the answers to this batch are larger than %zu bytes (limits.message): send this "
                "request alone",
                p->session->max_answers);
     rpc_put_error(out, id, MCP_ERROR_SERVER, buf_view(&text), SPAN_EMPTY);
-    buf_fini(&text);
 }
 
 void http_session_post_refuse(struct post *p, struct span id)
@@ -234,11 +231,10 @@ static void take_answer(struct post *p)
     struct span answer = span_from(buf_view(&p->answers), p->answer_at);
 
     if (http_session_post_is_full(p)) {
-        struct buf id = {0};
+        BUF_SCOPED id = {0};
         buf_span(&id, json_get(answer, "id").value);
         p->answers.n = p->answer_at;
         put_refusal(p, &p->answers, buf_view(&id));
-        buf_fini(&id);
     }
     p->answered += p->answers.n - p->answer_at;
     holding_set(&p->held, p->answers.n);

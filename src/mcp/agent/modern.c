@@ -124,10 +124,9 @@ static void put_error(struct buf *out, struct span id, enum op op, const struct 
     if (op == OP_READ_RESOURCE && outcome->kind == OUTCOME_ERROR) {
         struct rpc_error error = rpc_error_of(outcome->body);
         if (error.code == MCP_ERROR_NO_RESOURCE) {
-            struct buf text = {0};
+            BUF_SCOPED text = {0};
             json_unescape(&text, error.message.n ? error.message : SPAN("\"\""));
             rpc_put_error(out, id, RPC_INVALID_PARAMS, buf_view(&text), error.data);
-            buf_fini(&text);
             return;
         }
     }
@@ -146,7 +145,7 @@ static bool went_wrong(const struct outcome *outcome)
  */
 static void reply_lacking(struct modern_request *r, unsigned lacks)
 {
-    struct buf data = {0};
+    BUF_SCOPED data = {0};
 
     if (lacks & ANSWERS_SAMPLING_TOOLS)
         lacks |= ANSWERS_SAMPLING;
@@ -158,7 +157,6 @@ static void reply_lacking(struct modern_request *r, unsigned lacks)
                                        "Missing required client capability: the server asked the "
                                        "client for something it did not declare",
                                        buf_cstr(&data)});
-    buf_fini(&data);
 }
 
 static void put_end(struct modern_request *r, enum op op, const struct outcome *outcome)
@@ -301,7 +299,7 @@ static void open_call(struct modern_agent *a, const struct mcp_message *m, void 
                       struct span principal, struct request request)
 {
     const struct json_slot *level = &m->slots[SLOT_META_LOG_LEVEL];
-    struct buf kept_meta = {0}, level_text = {0}, declares = {0};
+    BUF_SCOPED kept_meta = {0}, level_text = {0}, declares = {0};
 
     if (modern_resume(a, m, reply, principal, &request.goes_on))
         return;
@@ -334,9 +332,6 @@ static void open_call(struct modern_agent *a, const struct mcp_message *m, void 
     struct call *call = call_open(a->host.router, &a->peer, a->host.view, &request, r);
     if (call)
         r->call = call;
-    buf_fini(&declares);
-    buf_fini(&level_text);
-    buf_fini(&kept_meta);
 }
 
 static void handle_open(struct modern_agent *a, const struct mcp_message *m, void *reply,
@@ -355,11 +350,10 @@ static void handle_open(struct modern_agent *a, const struct mcp_message *m, voi
 static void pass_on(struct modern_agent *a, const struct mcp_message *m, void *reply,
                     struct span principal, int op)
 {
-    struct buf method = {0};
+    BUF_SCOPED method = {0};
 
     open_call(a, m, reply, principal,
               (struct request){.op = (enum op)op, .name = rpc_method_text(&m->rpc, &method)});
-    buf_fini(&method);
 }
 
 static bool takes_tasks(const struct mcp_message *m)
@@ -447,7 +441,7 @@ void modern_agent_receive(struct modern_agent *a, const struct mcp_message *m, v
                     &(struct modern_fault){404, RPC_METHOD_NOT_FOUND, "Method not found", NULL});
         return;
     }
-    struct buf why = {0};
+    BUF_SCOPED why = {0};
     if (h->handle != pass_on && mcp_params_mislead(m, &why)) {
         reply_invalid(a, reply, m->rpc.id, buf_cstr(&why));
     } else {
@@ -455,7 +449,6 @@ void modern_agent_receive(struct modern_agent *a, const struct mcp_message *m, v
             a->host.wake(a->host.arg);
         h->handle(a, m, reply, principal, h->arg);
     }
-    buf_fini(&why);
 }
 
 void modern_agent_cancel(struct modern_agent *a, void *reply)

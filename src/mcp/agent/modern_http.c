@@ -142,12 +142,10 @@ static void refuse(struct http_exchange *x, struct span id, const struct modern_
 static bool header_is(const struct http_request *req, const char *name, struct span raw_string)
 {
     struct span value = http_header(req, name);
-    struct buf text = {0};
-    bool same =
-        value.p && header_value_decode(value, &text) && json_string_is(raw_string, buf_view(&text));
+    BUF_SCOPED text = {0};
 
-    buf_fini(&text);
-    return same;
+    return value.p && header_value_decode(value, &text) &&
+           json_string_is(raw_string, buf_view(&text));
 }
 
 /* The member that Mcp-Name repeats; NULL: the method has none. */
@@ -175,12 +173,11 @@ static struct span header_of(void *arg, struct span name)
 static bool params_match(struct modern_http *h, const struct mcp_message *m,
                          const struct http_request *req)
 {
-    struct buf scratch = {0};
+    BUF_SCOPED scratch = {0};
     const struct target *t = NULL;
 
     if (rpc_method_is(&m->rpc, "tools/call") && m->slots[SLOT_NAME].type == JSON_STRING)
         t = view_find(h->host.view, ITEM_TOOL, json_text(m->slots[SLOT_NAME].value, &scratch));
-    buf_fini(&scratch);
     if (!t || !param_headers_possible(t->item->raw))
         return true;
     const struct json_slot *arguments = &m->slots[SLOT_ARGUMENTS];
@@ -220,12 +217,11 @@ static bool check_request(struct modern_http *h, struct http_exchange *x,
                           const struct http_request *req, const struct mcp_message *m)
 {
     struct modern_fault fault;
-    struct buf scratch = {0};
+    BUF_SCOPED scratch = {0};
     bool faulty = find_fault(h, req, m, &fault, &scratch);
 
     if (faulty)
         refuse(x, m->rpc.id, &fault);
-    buf_fini(&scratch);
     return !faulty;
 }
 

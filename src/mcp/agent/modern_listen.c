@@ -51,13 +51,12 @@ static void subscribe(struct modern_request *r, const struct json_slot *wanted)
     struct json_iter it = json_iter(wanted->value);
 
     while (wanted->type == JSON_ARRAY && json_next(&it)) {
-        struct buf uri = {0};
+        BUF_SCOPED uri = {0};
         if (it.type == JSON_STRING) {
             json_unescape(&uri, it.value);
             if (wishes_subscribe(r->call, buf_view(&uri)))
                 map_put(&r->uris, buf_view(&uri), r);
         }
-        buf_fini(&uri);
     }
 }
 
@@ -105,7 +104,7 @@ static void tell_changed(struct modern_request *r, unsigned kinds)
  * to. */
 static void acknowledge(struct modern_request *r)
 {
-    struct buf members = {0};
+    BUF_SCOPED members = {0};
 
     timer_clear(router_timers(r->agent->host.router), &r->flush);
     buf_str(&members, "\"notifications\":{");
@@ -118,7 +117,6 @@ static void acknowledge(struct modern_request *r)
         members.n--;
     buf_char(&members, '}');
     send(r, "notifications/subscriptions/acknowledged", buf_view(&members));
-    buf_fini(&members);
     tell_changed(r, r->changed);
 }
 
@@ -186,11 +184,10 @@ void modern_listen_event(struct modern_request *r, const struct event *event)
     if (event->kind == EVENT_CHANGED) {
         tell_changed(r, event->changed);
     } else if (event->kind == EVENT_UPDATED && map_get(&r->uris, event->name)) {
-        struct buf members = {0};
+        BUF_SCOPED members = {0};
         buf_str(&members, "\"uri\":");
         json_quote(&members, event->name);
         send(r, "notifications/resources/updated", buf_view(&members));
-        buf_fini(&members);
     } else if (event->kind == EVENT_TASK && event->whole && map_get(&r->tasks, event->name)) {
         /* The members of the object, without its braces. */
         send(r, "notifications/tasks", span_cut(event->params, 1, event->params.n - 2));

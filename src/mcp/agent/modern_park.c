@@ -21,16 +21,14 @@ uint64_t modern_digest(const struct mcp_message *m)
 {
     const struct json_slot *pieces[] = {&m->slots[SLOT_NAME], &m->slots[SLOT_URI],
                                         &m->slots[SLOT_ARGUMENTS]};
-    struct buf text = {0};
+    BUF_SCOPED text = {0};
 
     buf_span(&text, m->rpc.method);
     for (size_t i = 0; i < COUNT_OF(pieces); i++) {
         buf_char(&text, '\0');
         buf_span(&text, pieces[i]->value);
     }
-    uint64_t digest = seal_digest(buf_view(&text));
-    buf_fini(&text);
-    return digest;
+    return seal_digest(buf_view(&text));
 }
 
 void modern_ask_free(struct modern_ask *ask)
@@ -255,17 +253,14 @@ bool modern_resume(struct modern_agent *a, const struct mcp_message *m, void *re
 {
     const struct json_slot *state = &m->slots[SLOT_REQUEST_STATE];
     const struct json_slot *responses = &m->slots[SLOT_INPUT_RESPONSES];
-    struct buf scratch = {0};
+    BUF_SCOPED scratch = {0};
 
     if (state->type != JSON_STRING)
         return false;
     struct span text = json_text(state->value, &scratch);
-    if (!span_starts(text, SPAN(SEAL_PREFIX))) {
-        buf_fini(&scratch);
+    if (!span_starts(text, SPAN(SEAL_PREFIX)))
         return false; /* the server's own state: passed on to the server */
-    }
     struct modern_request *r = unseal(a, m, text, principal, goes_on);
-    buf_fini(&scratch);
     if (*goes_on)
         return false;
     if (!r) {

@@ -56,7 +56,7 @@ static void put_with_own_meta(struct buf *out, struct span result, struct span m
 void modern_result_put(struct buf *out, struct span result, bool cacheable)
 {
     struct seen seen = look(result);
-    struct buf extra = {0}, own = {0}, line = {0};
+    BUF_SCOPED extra = {0}, own = {0}, line = {0};
 
     buf_str(&extra, seen.type ? "" : "\"resultType\":\"complete\",");
     if (cacheable && !seen.ttl)
@@ -76,7 +76,4 @@ void modern_result_put(struct buf *out, struct span result, bool cacheable)
         result = buf_view(&line);
     }
     json_insert(out, result, buf_view(&extra));
-    buf_fini(&line);
-    buf_fini(&own);
-    buf_fini(&extra);
 }

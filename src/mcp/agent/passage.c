@@ -82,11 +82,10 @@ static void on_done(struct peer *self, struct call *call, const struct outcome *
     if (outcome->kind == OUTCOME_FAILED && outcome->why == FAIL_CANCELLED) {
         p->out->abandon(p->owner, NULL);
     } else {
-        struct buf body = {0};
+        BUF_SCOPED body = {0};
         struct outcome told = with_own_id(x, outcome, &body);
         mcp_outcome_put(begin(p, MCP_OUT_FINAL), id_of(x), call->op, &told);
         end(p, MCP_OUT_FINAL);
-        buf_fini(&body);
     }
     passing_free(x);
 }
@@ -94,7 +93,7 @@ static void on_done(struct peer *self, struct call *call, const struct outcome *
 /* Send the notification unchanged, except for the id of the request that it belongs to. */
 static void send_notification(struct passage *p, const struct call *call, const struct event *e)
 {
-    struct buf params = {0};
+    BUF_SCOPED params = {0};
     char *method = mem_span(e->method);
 
     if (e->token_at.n) {
@@ -106,7 +105,6 @@ static void send_notification(struct passage *p, const struct call *call, const 
                          params.n ? buf_view(&params) : e->params);
     end(p, MCP_OUT_UNRELATED);
     mem_free(method);
-    buf_fini(&params);
 }
 
 static void on_event(struct peer *self, struct call *call, const struct event *event)
@@ -156,7 +154,7 @@ static struct passing *passing_new(struct passage *p, const struct mcp_message *
 
 static void pass(struct passage *p, enum op op, const struct mcp_message *m, struct passing *x)
 {
-    struct buf method = {0};
+    BUF_SCOPED method = {0};
     struct request request = {.op = op,
                               .name = rpc_method_text(&m->rpc, &method),
                               .params = m->rpc.params,
@@ -166,7 +164,6 @@ static void pass(struct passage *p, enum op op, const struct mcp_message *m, str
 
     if (call && x)
         x->call = call;
-    buf_fini(&method);
 }
 
 /* The request that is cancelled has another id on the next hop: pass the client's notification on

@@ -132,21 +132,19 @@ static void put_parameter(struct buf *out, const char *name, struct span value)
  * repeats it. */
 static void put_selection(struct buf *out, const struct http_request *req)
 {
-    struct buf scratch = {0}, more = {0};
+    BUF_SCOPED scratch = {0}, more = {0};
     struct span session = http_query(req->query, "session", &scratch);
 
     if (!session.n)
         session = http_query(req->query, "sessionId", &scratch);
     put_parameter(out, "session", session);
     put_parameter(out, "view", http_query(req->query, "view", &more));
-    buf_fini(&more);
-    buf_fini(&scratch);
 }
 
 static void handle_get(struct sse_agents *all, struct http_exchange *x,
                        const struct http_request *req)
 {
-    struct buf event = {0};
+    BUF_SCOPED event = {0};
 
     if (all->agents.n >= all->max_agents) {
         refuse(x, 503, SPAN_EMPTY, MCP_ERROR_SERVER, "Too many sessions (limits.sessions)");
@@ -170,14 +168,13 @@ static void handle_get(struct sse_agents *all, struct http_exchange *x,
     put_selection(&event, req);
     buf_str(&event, "\n\n");
     http_stream_write(x, buf_view(&event));
-    buf_fini(&event);
 }
 
 /* The agent that a POST names; if there is none the request has been refused. */
 static struct sse_agent *agent_of(struct sse_agents *all, struct http_exchange *x,
                                   const struct http_request *req)
 {
-    struct buf scratch = {0};
+    BUF_SCOPED scratch = {0};
     struct span id = http_query(req->query, "sessionId", &scratch);
     struct sse_agent *a = id.p ? map_get(&all->agents, id) : NULL;
 
@@ -187,7 +184,6 @@ static struct sse_agent *agent_of(struct sse_agents *all, struct http_exchange *
                "Streamable HTTP is at /mcp");
     else if (!a || !a->x)
         refuse(x, 404, SPAN_EMPTY, MCP_ERROR_TIMEOUT, "Session not found: open a new stream");
-    buf_fini(&scratch);
     return a && a->x ? a : NULL;
 }
 

@@ -91,12 +91,11 @@ static void on_line(void *owner, struct span line)
 static void on_too_long(void *owner, struct span head)
 {
     struct stdio_agent *a = owner;
-    struct buf text = {0};
+    BUF_SCOPED text = {0};
 
     (void)head;
     buf_printf(&text, "Message of more than %zu bytes (limits.message)", a->max_message);
     duplex_complain(a->duplex, SPAN_EMPTY, RPC_INVALID_REQUEST, buf_cstr(&text));
-    buf_fini(&text);
 }
 
 static const struct lines_events line_events = {on_line, on_too_long};

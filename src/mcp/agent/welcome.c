@@ -76,7 +76,7 @@ void welcome_put_capabilities(struct buf *out, const struct view *v, bool modern
 
 void welcome_put_instructions(struct buf *out, const struct view *v)
 {
-    struct buf text = {0};
+    BUF_SCOPED text = {0};
     struct provider *p;
     bool many = view_member(v, 1) != NULL;
 
@@ -93,7 +93,6 @@ void welcome_put_instructions(struct buf *out, const struct view *v)
         buf_str(out, ",\"instructions\":");
         json_quote(out, buf_view(&text));
     }
-    buf_fini(&text);
 }
 
 static void put_all(struct buf *out, const struct view *v)
