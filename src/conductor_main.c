@@ -1,6 +1,6 @@
 /*
  * The small program `conductor`: does `conductor mcp PORT` by itself, because agents start one for
- * each server, and leaves everything else to `rialto conductor`, which stands beside it.
+ * each server, and executes `rialto conductor`, from the same folder, for everything else.
  */
 #include "cmd/conductor_mcp.h"
 

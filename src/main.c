@@ -1,12 +1,12 @@
-/* main of `rialto`: runs the command that the first argument names, or `conductor` if the program
- * is called so; prints the help without one. Called by the C runtime. */
+/* main of `rialto`: runs the command that the first argument names, or prints the help if there is
+ * none. Under the name `conductor` it runs that command. Called by the C runtime. */
 #include "base/mem.h"
 #include "cmd/cmd.h"
 #include "cmd/help.h"
 
 #include <stdio.h>
 
-/* What other programs understand without a command. */
+/* The command that an option such as --help stands for; else the word itself. */
 static const char *spelled_out(const char *word)
 {
     static const struct {
@@ -31,7 +31,7 @@ static int no_such_command(const char *name)
     return CMD_USAGE;
 }
 
-/* Called by another name that is a command: `conductor` is `rialto conductor`. */
+/* The command that the name of the program stands for: `conductor`; NULL for other names. */
 static const struct command *called_as(const char *program)
 {
     const char *slash = strrchr(program, '/');

@@ -1,8 +1,8 @@
 /*
- * The small program `rialto-shim`, which `rialto stdio` becomes:
+ * The small program `rialto-shim`, which `rialto stdio` executes:
  *     rialto-shim SOCKET QUERY LOG COMMAND...
- * with the daemon's control socket, the query of /attach, the log of a daemon that is started, and
- * the command that starts it.
+ * SOCKET is the daemon's control socket, QUERY the query of /attach, COMMAND starts a daemon when
+ * none runs, and LOG is the log file of that daemon.
  */
 #include "cmd/shim.h"
 

@@ -46,8 +46,8 @@ static void on_line(void *owner, struct span line)
     r->pending += is_kind(line, false);
 }
 
-/* The bridge would close the WebSocket because of such a message. The host program gets the error
- * that it would get from a bridge on a pipe. */
+/* A message that is too long is not sent, because the bridge would close the WebSocket. The host
+ * program gets the error that it would get from a bridge on a pipe. */
 static void on_too_long(void *owner, struct span head)
 {
     struct browser_relay *r = owner;

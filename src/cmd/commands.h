@@ -1,6 +1,7 @@
 /*
- * commands: every subcommand, each defined in the file of its name; those that edit servers are in
- * servers.c, and start, stop and restart in start.c.
+ * commands: every subcommand, each defined in the file of its name. Exceptions: commands that edit
+ * servers are in servers.c, start, stop and restart in start.c, trace in calls.c, doctor in
+ * doctor/doctor.c.
  *
  * To add one: a file, a line here, and a line in table.c.
  *

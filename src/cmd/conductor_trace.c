@@ -20,7 +20,7 @@ struct conductor_trace {
     struct acp_trace *acp;
 };
 
-/* In one write, so that a reader of the file never sees half a line. */
+/* Writes the line at once, so that a reader of the file never sees half a line. */
 static void write_line(int fd, struct span line)
 {
     BUF_SCOPED out = {0};

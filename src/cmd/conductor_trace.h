@@ -21,7 +21,7 @@ struct conductor_trace_options {
     size_t n_components;
 };
 
-/* NULL with `err` filled when a file cannot be written. */
+/* NULL with `err` filled when a file cannot be written, or the page cannot be served. */
 struct conductor_trace *conductor_trace_new(struct loop *loop,
                                             const struct conductor_trace_options *options,
                                             struct err *err);

@@ -1,5 +1,5 @@
 /* Collects the cells of a table with the width of each column, and writes the rows. Called by
- * status.c, top.c, calls.c and approvals.c. */
+ * approvals.c, calls.c, pair.c, setup.c, status.c, token.c and top.c. */
 #include "cmd/grid.h"
 
 #include "cmd/cmd.h"

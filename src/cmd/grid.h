@@ -2,7 +2,7 @@
  * grid: rows of short texts, printed in columns.
  *
  *     struct grid g = {.columns = 3};
- *     grid_add(&g, SPAN("NAME")); ... cell by cell, row by row; the first has the titles
+ *     grid_add(&g, SPAN("NAME")); ... cell by cell, row by row; the first row has the titles
  *     grid_put(&out, &g);
  */
 #ifndef RIALTO_CMD_GRID_H

@@ -1,12 +1,15 @@
-/* What setup did to which file: backups, the journal beside them, and taking it back. Called by
- * setup.c.
+/* Writes the files that setup changes, with backups and a journal, and undoes the changes. Called
+ * by setup.c.
  *
  * The journal is backups/setup.json in the state folder, a record for each file:
- *   {"host", "path", "made", "backup", "after", "put": [NAME...], "taken": [{"place", "list",
- * "name", "entry"}...], "servers": {ALIAS: [HOST...]}} `after` is the digest of what setup wrote:
- * as long as the file is that, its backup is put back whole. Otherwise the entries of the record
- * are put back and taken out one by one. The record of the user's configuration has the host "" and
- * says which hosts its new servers came from. */
+ *
+ *   {"host", "path", "made", "backup", "after", "put": [NAME...],
+ *    "taken": [{"place", "list", "name", "entry"}...], "servers": {ALIAS: [HOST...]}}
+ *
+ * `after` is the digest of what setup wrote: as long as the file is unchanged, undo restores its
+ * backup. Otherwise undo takes out the entries in `put` and puts back those in `taken` one by one.
+ * The record of the user's configuration has the host ""; its `servers` says which hosts the new
+ * servers came from. */
 #include "base/file.h"
 #include "base/mem.h"
 #include "base/sha.h"
@@ -38,7 +41,7 @@ static char *backup_path(struct span name)
     return place_path(PLACE_STATE, buf_cstr(&below));
 }
 
-/* The journal as it is; an empty list when there is none. */
+/* Reads the journal; an empty list when there is no file. */
 static int read_journal(struct buf *out, const struct command *self)
 {
     char *path = backup_path(SPAN("setup.json"));
@@ -90,7 +93,7 @@ static struct span text_of(struct span record, const char *key, struct buf *scra
     return slot.type == JSON_STRING ? json_text(slot.value, scratch) : SPAN_EMPTY;
 }
 
-/* Append what is inside the brackets of a member. */
+/* Append the elements of a member that is an array or an object, without its brackets. */
 static void put_inside(struct buf *out, struct span record, const char *key)
 {
     struct json_slot slot = {0};
@@ -124,7 +127,7 @@ static void put_taken(struct buf *out, const struct host_setup_entry *e)
     buf_char(out, '}');
 }
 
-/* Has this host a server of this name in the plan? */
+/* Is the server `alias` of the user's configuration one that the host has in this file? */
 static bool gave(const struct host_setup_file *f, struct span alias)
 {
     for (const struct host_setup_entry *e = f->taken; e; e = e->next)
@@ -141,7 +144,7 @@ static bool is_listed(struct span list, struct span text)
     return false;
 }
 
-/* The servers that setup put into the configuration, and from which hosts. */
+/* The servers that setup put into the configuration, each with the hosts that it came from. */
 static void put_servers(struct buf *out, const struct host_setup *s, struct span old)
 {
     struct json_slot before = {0};
@@ -170,7 +173,7 @@ static void put_servers(struct buf *out, const struct host_setup *s, struct span
     buf_char(out, '}');
 }
 
-/* The record of a file that is about to be written, joined with the one of an earlier run. */
+/* The record of a file that is about to be written, merged with its record of an earlier run. */
 static void put_record(struct buf *out, const struct host_setup *s, const struct host_setup_file *f,
                        struct span old, const char *backup)
 {
@@ -179,7 +182,7 @@ static void put_record(struct buf *out, const struct host_setup *s, const struct
 
     put_digest(before, buf_view(&f->before));
     put_digest(after, buf_view(&f->after));
-    /* What somebody else changed between two runs is in no backup. */
+    /* If the file was changed between two runs of setup, the backup lacks that change. */
     bool whole = !old.n || span_is(text_of(old, "after", &scratch), before);
     json_out_open(out, NULL, '{');
     json_out_str(out, "host", f->host ? f->host->name : "");
@@ -201,9 +204,9 @@ static void put_record(struct buf *out, const struct host_setup *s, const struct
     buf_char(out, '}');
 }
 
-/* --- doing it --- */
+/* --- writing the files --- */
 
-/* Keeps what the file is, under a name of its own. */
+/* Writes a backup of the file under an unused name. */
 static int keep_backup(const struct host_setup *s, const struct host_setup_file *f,
                        struct buf *name)
 {
@@ -280,7 +283,7 @@ static int write_file(const struct host_setup *s, const struct host_setup_file *
     return code;
 }
 
-/* The user's configuration first: no server is ever in neither file. */
+/* The user's configuration is written first, so that no server is ever in neither file. */
 int host_setup_carry_out(struct host_setup *s)
 {
     struct err err = {0};
@@ -302,17 +305,17 @@ int host_setup_carry_out(struct host_setup *s)
     return code;
 }
 
-/* --- taking it back --- */
+/* --- undoing --- */
 
-/* One file that is being put back. */
+/* One file whose changes are being undone. */
 struct undoing {
     const struct args *args;
     const struct host_program *host; /* NULL: the user's configuration */
     struct span record;
     char *path;
-    struct buf text; /* as it is, then as it is to be */
-    bool gone;       /* it is to be removed, or is not there */
-    bool ours;       /* it is as setup left it */
+    struct buf text; /* the current text of the file, then the new one */
+    bool gone;       /* the file is to be removed, or does not exist */
+    bool ours;       /* the file is as setup left it */
 };
 
 static int take_out(struct undoing *u, const struct edit_place *place, enum edit_format format,
@@ -323,7 +326,7 @@ static int take_out(struct undoing *u, const struct edit_place *place, enum edit
 
     if (code == -ENOENT) {
         buf_fini(&next);
-        return 0; /* somebody else took it out */
+        return 0; /* the entry was removed already */
     }
     buf_fini(&u->text);
     u->text = next;
@@ -353,7 +356,7 @@ static int put_back(struct undoing *u, struct span taken, struct err *err)
     return code;
 }
 
-/* Our entry out, theirs back, everything else as it is now. */
+/* Takes our entry out and puts the host's entries back; everything else stays as it is now. */
 static int undo_entries(struct undoing *u, struct err *err)
 {
     struct json_iter put = json_iter(json_get(u->record, "put").value);
@@ -382,7 +385,7 @@ static int read_current(struct undoing *u, struct err *err)
     return code && !u->gone ? err_set(err, code, "cannot be read: %s", err_name(code)) : 0;
 }
 
-/* What the file was before setup. */
+/* Reads what the file was before setup; sets `gone` if setup made the file. */
 static int read_backup(struct undoing *u, struct err *err)
 {
     BUF_SCOPED scratch = {0};
@@ -420,7 +423,7 @@ static void drop_backup(struct span record)
     mem_free(path);
 }
 
-/* A host's file. True when its record is done with. */
+/* Undoes the changes of a host's file. True when its record can be dropped. */
 static bool undo_host(struct undoing *u, struct buf *said)
 {
     struct err err = {0};
@@ -461,8 +464,9 @@ static bool is_needed(struct span from, struct span journal)
     return false;
 }
 
-/* Takes out the servers that no host needs any more; `journal` has the records that are left.
- * Appends the configuration's own record to `journal_out` when it stays. */
+/* Takes out of the user's configuration the servers that no host needs any more; `journal` has the
+ * records of the hosts that are still set up. If servers stay, or on errors, appends the record of
+ * the configuration to `journal_out`. */
 static int undo_config(struct undoing *u, struct span journal, struct buf *journal_out,
                        struct buf *said)
 {

@@ -1,5 +1,5 @@
-/* Finds the files of host programs, reads their servers, and makes the texts that these files and
- * the user's configuration are to become. Called by setup.c. */
+/* Finds the files of host programs, reads their servers, and makes the new texts of these files and
+ * of the user's configuration. Called by setup.c. */
 #include "base/ascii.h"
 #include "base/file.h"
 #include "base/mem.h"
@@ -43,7 +43,7 @@ void host_setup_fini(struct host_setup *s)
 
 /* --- entries --- */
 
-/* What makes two entries the same server. */
+/* Append what identifies a server: two entries with the same text are the same server. */
 static void put_identity(struct buf *out, const struct value *entry)
 {
     static const char *const keys[] = {"command", "args", "url"};
@@ -88,7 +88,7 @@ static bool is_own_address(const struct host_setup *s, struct span address)
     return false;
 }
 
-/* Is the entry this program speaking MCP, or its daemon? */
+/* Does the entry start `rialto stdio`, or lead to the daemon's address? */
 static bool is_own(const struct host_setup *s, const struct value *entry)
 {
     const struct value *url = value_get(entry, "url");
@@ -102,8 +102,9 @@ static bool is_own(const struct host_setup *s, const struct value *entry)
     return span_is(program, own_name) && args && args->first && span_is(args->first->text, "stdio");
 }
 
-/* Desktop programs do not see the PATH of a shell: the daemon that they start must not need it. npx
- * and uvx look for more programs themselves. */
+/* Desktop programs, and the daemon that they start, do not have the PATH of a shell: `command`
+ * becomes a full path. npx, uvx and the like search PATH for more programs, so the entry gets it in
+ * `env`. */
 static void resolve(struct host_setup *s, struct value *entry)
 {
     static const char *const lookers[] = {"npx", "uvx", "node", "bunx", "pnpm", "uv"};
@@ -161,7 +162,8 @@ static const struct value *find_alias(const struct host_setup *s, struct span al
     return NULL;
 }
 
-/* The name of the entry here: its own; if that is taken, with the host's or project's name. */
+/* A free name for the entry in the user's configuration: its own, or with `suffix` (the name of the
+ * host or project) and a number added. */
 static struct span choose_alias(struct host_setup *s, const struct value *entry, const char *suffix)
 {
     BUF_SCOPED alias = {0};
@@ -179,7 +181,7 @@ static struct span choose_alias(struct host_setup *s, const struct value *entry,
     return arena_span(&s->arena, buf_view(&alias));
 }
 
-/* Puts the entry among the user's servers, unless the same is there. Gives its name there. */
+/* Adds the entry to the user's servers, unless the same server is there. Returns its name there. */
 static struct span adopt(struct host_setup *s, struct value *entry, const char *suffix)
 {
     for (const struct value *v = s->servers->first; v; v = v->next)
@@ -207,7 +209,7 @@ static struct value *read_tree(struct host_setup *s, enum edit_format format, st
         root = yaml_read(&s->arena, text, &problems);
     } else {
         bool fine = json_doc_relax(&plain, text);
-        (void)fine; /* the reader tells what is wrong */
+        (void)fine; /* json_doc_read reports what is wrong */
         root = json_doc_read(&s->arena, buf_view(&plain), &problems);
     }
     if (!root || problems.errors)
@@ -217,7 +219,8 @@ static struct value *read_tree(struct host_setup *s, enum edit_format format, st
     return err->text[0] ? NULL : root;
 }
 
-/* Takes one entry of the host: it is to move, or is ours, or stays. True when it is ours. */
+/* Decides about one entry of the host: it moves (into `taken`), or stays, or is our own entry. True
+ * when it is our own. */
 static bool take_entry(struct host_setup *s, struct host_setup_file *f,
                        const struct edit_place *place, const struct value *theirs,
                        const char *suffix)
@@ -264,7 +267,7 @@ static bool take_entry(struct host_setup *s, struct host_setup_file *f,
     return false;
 }
 
-/* All entries of one map or list. True when ours is among them. */
+/* Takes all entries of one map or list. True when our own entry is among them. */
 static bool take_place(struct host_setup *s, struct host_setup_file *f, const struct value *root,
                        const struct edit_place *place, const char *suffix)
 {
@@ -279,7 +282,7 @@ static bool take_place(struct host_setup *s, struct host_setup_file *f, const st
     return own;
 }
 
-/* The servers of Claude Code's projects. */
+/* Takes the servers of projects, which are in Claude Code's file. */
 static void take_projects(struct host_setup *s, struct host_setup_file *f, const struct value *root)
 {
     const struct value *projects = f->host->projects ? value_get(root, "projects") : NULL;
@@ -316,7 +319,7 @@ static bool is_blank(struct span text)
     return true;
 }
 
-/* The host's file with our entry in the place of theirs. */
+/* Makes the new text of the host's file: our entry instead of the servers that move. */
 static int change_text(struct host_setup_file *f, bool own, struct err *err)
 {
     BUF_SCOPED entry = {0};
@@ -391,7 +394,7 @@ static void plan_file(struct host_setup *s, struct host_setup_file *f)
         value_remove(s->servers, s->servers->last);
 }
 
-/* --- all of them --- */
+/* --- all hosts --- */
 
 static bool is_wanted(const struct host_program *h, char **names, int n)
 {
@@ -402,7 +405,8 @@ static bool is_wanted(const struct host_program *h, char **names, int n)
     return wanted;
 }
 
-/* Every file that the host has; if it has none but seems to be installed, its first. */
+/* Plans every existing file of the host; if there is none but the host seems to be installed, the
+ * first of its paths. */
 static void plan_host(struct host_setup *s, const struct host_program *h)
 {
     char *path, *fresh = NULL;
@@ -429,7 +433,7 @@ static void plan_host(struct host_setup *s, const struct host_program *h)
     mem_free(fresh);
 }
 
-/* The user's own configuration, and the servers in it. */
+/* Reads the user's own configuration and the servers in it. */
 static int read_config(struct host_setup *s)
 {
     const struct command *self = s->args->command;
@@ -458,7 +462,7 @@ static int read_config(struct host_setup *s)
                      ? servers
                      : value_new(&s->arena, VALUE_MAP, (struct place){0});
     s->before = s->servers->n;
-    struct problems problems = {0}; /* 'rialto check' tells them */
+    struct problems problems = {0}; /* 'rialto check' shows them */
     s->user = root ? config_load(s->config.path, &problems) : NULL;
     problems_fini(&problems);
     if (!s->user)
@@ -466,7 +470,7 @@ static int read_config(struct host_setup *s)
     return 0;
 }
 
-/* The user's configuration with the servers that moved. */
+/* Makes the new text of the user's configuration, with the servers that move there. */
 static int change_config(struct host_setup *s)
 {
     struct host_setup_file *f = &s->config;

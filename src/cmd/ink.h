@@ -1,9 +1,9 @@
 /*
  * ink: colour for people who look at a terminal.
  *
- * Commands mark what they write; the marks stand in the buffer until it is shown. Where a terminal
- * is they become colours, elsewhere (and with NO_COLOR) nothing is left of them. A mark begins with
- * a byte that no UTF-8 text has, so no text of a peer holds one.
+ * Commands mark what they write; the marks stay in the buffer until it is printed. On a terminal
+ * they become colours; elsewhere, and with NO_COLOR, they are removed. A mark begins with a byte
+ * that no UTF-8 text has, so that texts of peers have no marks.
  */
 #ifndef RIALTO_CMD_INK_H
 #define RIALTO_CMD_INK_H
@@ -12,7 +12,7 @@
 
 enum ink { INK_PLAIN, INK_TITLE, INK_GOOD, INK_WAIT, INK_BAD, INK_FAINT, INK_HINT, INK_ERROR };
 
-enum { INK_MARK = 0xff }; /* and the letter after it: together they have no width */
+enum { INK_MARK = 0xff }; /* a mark is this byte and a letter, and has no width */
 
 /* Append `text` in this colour. */
 void ink_put(struct buf *out, enum ink ink, struct span text);

@@ -15,7 +15,7 @@ struct inspection {
 
 /* --- for people --- */
 
-/* The text with each line moved in. */
+/* Append the text with each line indented. */
 static void put_lines(struct buf *out, struct span text)
 {
     while (text.n) {

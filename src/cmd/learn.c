@@ -41,8 +41,9 @@ static bool is_one_of(struct span name, const char *const *names)
 }
 
 /*
- * A file stands for its folder, one of a package for all packages beside it: the next start may use
- * another. But a file that lies in the home folder itself, or in the root, stands for itself alone.
+ * The rule for a file that was used covers its folder, and for a file in node_modules all of that:
+ * the next start may use other files there. A file directly in the root, in the home folder or in a
+ * parent of the home folder is covered alone.
  */
 static struct span widen(const struct learn *l, struct span path, bool write)
 {
@@ -66,7 +67,7 @@ static void find(struct learn *l, struct span path, bool write)
     bool temporary = span_starts(path, SPAN("/tmp/")) &&
                      !(l->rules->home && cage_path_in(path, span_str(l->rules->home)));
 
-    /* In its cage the server has a TMPDIR of its own, so temporary files need no rule. */
+    /* In a sandbox the server has its own TMPDIR, so temporary files need no rule. */
     if (!path.n || path.p[0] != '/' || temporary ||
         cage_allows(l->rules, path, write ? CAGE_WRITE : CAGE_READ) || l->found.n == FOUND_MAX)
         return;
@@ -83,7 +84,7 @@ static void find(struct learn *l, struct span path, bool write)
     mem_free(text);
 }
 
-/* A path as the program gave it. */
+/* The same for a path from an argument, which may be relative. */
 static void find_given(struct learn *l, struct span path, bool write)
 {
     BUF_SCOPED whole = {0};
@@ -103,7 +104,7 @@ static void find_socket(struct learn *l, struct span line, struct span name)
     if (!digits.n || !ascii_number(digits, &port) || port > UINT16_MAX)
         return;
     if (!span_is(name, "connect") || !has(line, "<TCP")) {
-        l->whole_network = true; /* bound, or sent without a connection */
+        l->whole_network = true; /* a bind, or a send without a connection */
         return;
     }
     for (size_t i = 0; i < l->ports.n; i++)
@@ -129,7 +130,7 @@ void learn_line(struct learn *l, struct span line)
     else if (has(line, ") = -1 ") || has(line, " = -1 E"))
         return;
     else if (is_one_of(name, opens)) {
-        /* The descriptor that comes back is shown with its file, without links. */
+        /* strace shows the returned descriptor with its path, symbolic links resolved. */
         const char *end = line.n ? memrchr(line.p, '=', line.n) : NULL;
         bool write = span_is(name, "creat") || has(line, "O_WRONLY") || has(line, "O_RDWR") ||
                      has(line, "O_CREAT");

@@ -1,7 +1,7 @@
 /*
- * learn: what a program did, by the output of strace, and the sandbox that would let it do that.
+ * learn: reads the output of strace and proposes a sandbox that allows what the program did.
  *
- * Pure: it is fed lines. For cmd/sandbox.c only.
+ * Pure: the caller reads the files and passes the lines. For cmd/sandbox.c only.
  */
 #ifndef RIALTO_CMD_LEARN_H
 #define RIALTO_CMD_LEARN_H
@@ -9,19 +9,19 @@
 #include "io/cage.h"
 
 struct learn {
-    const struct cage_rules *rules; /* what is open anyway */
+    const struct cage_rules *rules; /* what a sandbox without `read` and `write` allows */
     const char *cwd;                /* where the program was started */
-    struct cage_list files;         /* what starting the program needs: open anyway */
-    struct cage_list found;         /* folders and files that it used besides */
+    struct cage_list files;         /* needed to start the program: allowed without a rule */
+    struct cage_list found;         /* other folders and files that the program used */
     struct {
         uint16_t items[64];
         size_t n;
     } ports;
-    bool whole_network; /* it did more than connect by TCP */
+    bool whole_network; /* the program did more than connect by TCP, or to too many ports */
     bool unix_sockets;
 };
 
-/* The options of strace that make these lines, each process in a file of its own. */
+/* strace and the options that make these lines, a file for each process. */
 extern const char *const learn_strace[];
 
 void learn_line(struct learn *l, struct span line);

@@ -1,5 +1,5 @@
 /* Collects resources or prompts from a bridge of its own or from the daemon, and prints them as a
- * table or JSON. Called by resources.c and prompts.c; tools.c uses the helpers. */
+ * table or JSON. Called by resources.c and prompts.c; tools.c and calls.c use the helpers. */
 #include "cmd/listing.h"
 
 #include "base/mem.h"

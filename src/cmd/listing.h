@@ -23,9 +23,9 @@ struct config *listing_config(struct args *a, int max, bool *daemon);
 
 int listing_run(const struct command *self, int argc, char **argv, const struct listing *what);
 
-/* The width of the terminal; without one, lines are not cropped. */
+/* The width of the terminal; without one SIZE_MAX, so that lines are not cropped. */
 size_t listing_width(void);
-/* Append the first line of a text, in as many columns as there are. */
+/* Append the first line of a text, cut to `room` columns. */
 void listing_put_line(struct buf *out, struct span text, size_t room);
 
 #endif

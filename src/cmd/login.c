@@ -1,5 +1,5 @@
-/* The command `rialto login`: a person signs in to a server, by way of the running daemon or
- * without one. Called through the table of commands (cmd/table.c). */
+/* The command `rialto login`: a person signs in to a server, through the running daemon or without
+ * one. Called through the table of commands (cmd/table.c). */
 #include "base/log.h"
 #include "base/mem.h"
 #include "browser/launch.h"
@@ -29,7 +29,7 @@ struct login_run {
     uint64_t timeout;
     struct loop *loop;
     struct list launched; /* programs that were started */
-    struct buf pasted;    /* of a line on the standard input */
+    struct buf pasted;    /* what was read of a line on the standard input */
     bool no_input;        /* the standard input has ended */
     /* without a daemon */
     struct identity *identity;
@@ -61,7 +61,7 @@ static void open_browser(struct login_run *r, const char *url)
         cmd_hint("the browser could not be started: open the address yourself");
 }
 
-/* The address alone on a line: other programs read it. */
+/* Prints the address alone on a line, because other programs read it. */
 static void show_address(struct login_run *r, struct span url, struct span code)
 {
     struct buf line = {0};
@@ -96,9 +96,9 @@ static void say_failed(const struct login_run *r, const char *text, const char *
         cmd_hint("%s", hint);
 }
 
-/* --- what is pasted --- */
+/* --- the pasted address --- */
 
-/* True: a whole line is in r->pasted, without its end. */
+/* Reads once. True when a whole line is in r->pasted, without its end. */
 static bool read_line(struct login_run *r)
 {
     char bytes[4096];
@@ -127,7 +127,7 @@ static bool is_input_there(const struct login_run *r)
     return !r->no_input && poll(&p, 1, 0) > 0;
 }
 
-/* --- by the daemon --- */
+/* --- through the daemon --- */
 
 static void paste_to(struct login_run *r, struct daemon *d, const char *path)
 {
@@ -142,7 +142,7 @@ static void paste_to(struct login_run *r, struct daemon *d, const char *path)
         (void)daemon_agreed(d, status, buf_view(&answer));
 }
 
-/* Looks how it goes until it is over. */
+/* Polls the daemon until the person has signed in, or that has failed, or the time is over. */
 static int follow(struct login_run *r, struct daemon *d, const char *path)
 {
     for (uint64_t waited = 0; waited < r->timeout; waited += LOOK_MS) {
@@ -247,7 +247,7 @@ static void on_signal(void *arg, int signo)
     finish(arg, CMD_FAILED);
 }
 
-/* A file cannot be waited for, and is at its end at once. */
+/* Watches a copy of the standard input, because poll_new takes the descriptor over. */
 static void mind_input(struct login_run *r)
 {
     int fd = fcntl(STDIN_FILENO, F_DUPFD_CLOEXEC, 0);
@@ -262,7 +262,7 @@ static int login_alone(struct login_run *r, struct server_plan *plan)
     struct signin *signin;
 
     if (!r->args->verbose && !log_enabled(LOG_DEBUG))
-        log_set_level(LOG_ERROR); /* what goes wrong is said by the command */
+        log_set_level(LOG_ERROR); /* the command itself prints what goes wrong */
     r->loop = loop_new();
     signin = signin_new(r->loop, r->config);
     r->identity = identity_hold(signin, plan, NULL);
@@ -282,7 +282,7 @@ static int login_alone(struct login_run *r, struct server_plan *plan)
     identity_leave(&r->wait);
     identity_drop(r->identity);
     for (int ms = 0; ms < PAGE_MS && signin_is_busy(signin); ms += STEP_MS)
-        loop_step(r->loop, STEP_MS); /* the browser shows that it is done */
+        loop_step(r->loop, STEP_MS); /* until the browser has got its last page */
     launch_forget_all(&r->launched);
     signin_free(signin);
     loop_free(r->loop);

@@ -20,7 +20,7 @@ struct logs {
     uint64_t n;
     bool follow;
     int64_t next;   /* number of the first line not seen yet */
-    struct buf run; /* of the daemon that numbered the lines */
+    struct buf run; /* id of the daemon that numbered the lines */
     bool gone;      /* the daemon does not answer, and a message said so */
 };
 
@@ -100,7 +100,7 @@ static int show(struct logs *l)
 
 /* --- following --- */
 
-/* Another daemon numbers its lines from the beginning: all of them are to be shown. */
+/* Is it another daemon that answers? It numbers its lines from 0, so all of them are shown. */
 static bool is_another(struct logs *l, struct span answer)
 {
     BUF_SCOPED scratch = {0};

@@ -1,5 +1,5 @@
-/* The command `rialto pair`: a code for the page on which agents are let in, what was granted
- * there, and the hash of a password. Called through the table of commands (cmd/table.c). */
+/* The command `rialto pair`: prints a code for the consent page, lists or revokes what was granted
+ * there, or hashes a password. Called through the table of commands (cmd/table.c). */
 #include "base/ascii.h"
 #include "base/mem.h"
 #include "cmd/commands.h"
@@ -18,7 +18,7 @@ enum { PASSWORD_MIN = 8, PASSWORD_MAX = 1024 };
 
 /* --- the password --- */
 
-/* A line of the standard input, which a terminal does not show. */
+/* Reads a line of the standard input, without echo on a terminal. False: it is too short. */
 static bool read_line(struct buf *out)
 {
     struct termios before, silent;

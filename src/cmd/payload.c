@@ -13,7 +13,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-/* Files of one kind in one folder; a folder with more of them is somebody else's. */
+/* How many numbers are tried for the name of a new file. */
 enum { MAX_FILES = 10000 };
 
 /* --- files --- */
@@ -151,7 +151,7 @@ static int put_item(struct buf *out, struct span item, const char *dir, struct e
         put_link(out, item);
         return 0;
     }
-    buf_span(out, item); /* of a kind that is not known here */
+    buf_span(out, item); /* an unknown kind of content */
     buf_char(out, '\n');
     return 0;
 }

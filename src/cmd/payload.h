@@ -9,8 +9,8 @@
 #include "base/err.h"
 
 /* Append the content of `result`, a raw object. Files go into the folder `save`, which is made if
- * need be, and replace none; NULL: nothing is saved. Negative, with what is wrong, when a file
- * could not be saved; the rest is appended all the same. */
+ * it is missing; existing files are not replaced. NULL: nothing is saved. Negative, with what is
+ * wrong, when a file could not be saved; the rest is appended all the same. */
 MUST_CHECK int payload_put(struct buf *out, struct span result, const char *save, struct err *err);
 
 #endif

@@ -1,4 +1,4 @@
-/* Finding the folder of a project from a folder inside it. Called by shim.c and args.c. */
+/* Finds the folder of the project that a folder is in. Called by args.c and caller_variables.c. */
 #include "cmd/project.h"
 
 #include "base/ascii.h"
@@ -14,7 +14,7 @@ static bool has_git(const char *folder)
     struct stat st;
 
     snprintf(path, sizeof path, "%s/.git", folder);
-    return lstat(path, &st) == 0; /* a file in a work tree and in a submodule */
+    return lstat(path, &st) == 0; /* in a work tree or submodule it is a file */
 }
 
 void project_put(struct buf *out, const char *folder)

@@ -16,10 +16,10 @@ struct pulse;
 /* `quiet`: never show anything. */
 struct pulse *pulse_new(struct loop *l, bool quiet);
 void pulse_free(struct pulse *p);
-/* What is being done, a peer's text included; the seconds count from the first text after
- * pulse_stop. */
+/* Sets what is being done; the text may come from a peer. The seconds count from the first text
+ * after pulse_stop. */
 void pulse_say(struct pulse *p, struct span text);
-/* The same, shown at once: there is news. */
+/* The same, but shown at once. */
 void pulse_tell(struct pulse *p, struct span text);
 /* Wipe the line: the work is done, or something is printed. */
 void pulse_stop(struct pulse *p);

@@ -1,5 +1,6 @@
 /* Starts a bridge, calls the command back when the servers are up or have failed, and stops the
- * bridge again. Called by call.c, listing.c, lock.c, sandbox.c and doctor/start.c. */
+ * bridge again. Called by call.c, candidates.c, inspect.c, listing.c, lock.c, sandbox.c, tools.c
+ * and doctor/start.c. */
 #include "cmd/query.h"
 
 #include "base/log.h"
@@ -20,7 +21,7 @@ static bool is_settled(const struct provider *p)
     return p->state == PROVIDER_READY || p->why[0];
 }
 
-/* The command's name if it may have to fetch the server first; NULL: it only starts it. */
+/* The name of the program if it may have to download the server first, as npx does; else NULL. */
 static const char *installer_of(const struct config_server *s)
 {
     static const char *const names[] = {"npx", "uvx", "pipx", "bunx", "docker", "podman"};
@@ -100,8 +101,8 @@ static void on_signal(void *arg, int signo)
     query_finish(arg, CMD_FAILED);
 }
 
-/* Starts the servers that the command wants; all of them as agents would have them, lazy ones too.
- */
+/* Starts the servers that the command wants. Without `wants` it starts all as for agents, lazy ones
+ * too. */
 static void start_wanted(struct query_run *a)
 {
     for (struct provider *p = NULL; (p = bridge_next(a->bridge, p));) {

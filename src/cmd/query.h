@@ -21,7 +21,7 @@ struct query_run {
     const struct query_how *how;
     struct provider **wanted; /* the servers that were started */
     size_t n_wanted;
-    struct pulse *pulse; /* tells what goes on; stopped before `settled` */
+    struct pulse *pulse; /* shows progress; stopped before `settled` */
     struct observer servers;
     struct timer deadline; /* of query_again */
     bool told;             /* `settled` was called, and not query_again since */
@@ -30,7 +30,7 @@ struct query_run {
 
 struct query_how {
     bool verbose; /* show the output of the servers */
-    bool quiet;   /* say only what is wrong */
+    bool quiet;   /* print only errors */
     /* Is this server to be started? NULL: all are. Nothing runs yet: what servers offer is known
      * only from earlier runs. */
     bool (*wants)(const struct query_run *a, const struct provider *p);
@@ -44,9 +44,9 @@ int query_run(const struct config *config, const struct query_how *how,
  * after `ms`. */
 void query_again(struct query_run *a, uint64_t ms);
 void query_finish(struct query_run *a, int code);
-/* For `wants`: may this server have the tool that `rialto tools` prints as `name`? The one that had
- * it the last time; else those that could have it by the name; else all: then the name is wrong,
- * and the nearest one is looked for. */
+/* For `wants`: may this server have the tool that `rialto tools` prints as `name`? True for the
+ * server that had it the last time; if none had, for servers whose tools can have such a name; if
+ * there are none, for all: then the name is wrong, and the command looks for the nearest one. */
 bool query_may_have(const struct query_run *a, const struct provider *p, struct span name);
 /* Prints on stderr which servers could not be started; true if there were any. */
 bool query_report_failures(const struct command *self, const struct query_run *a);

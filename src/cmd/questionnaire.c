@@ -14,15 +14,15 @@
 #include <stdio.h>
 #include <unistd.h>
 
-/* Bounds of what a server may ask and of what is taken for a line. */
+/* Bounds of the fields of a question and of a typed line. */
 enum { MAX_FIELDS = 64, MAX_LINE = 4096 };
 
 struct posed_question {
     struct list node;
     struct buf key, params;
-    struct buf content; /* the members so far */
+    struct buf content; /* members of the answer so far */
     bool approval;
-    size_t field; /* asked next; 0: whether to answer at all */
+    size_t field; /* the one being asked, from 1; 0: whether to answer at all */
 };
 
 struct questionnaire {
@@ -299,7 +299,7 @@ static bool put_number(struct buf *out, struct span field, struct span said)
     return true;
 }
 
-/* Append what was said as the field's value; false: it does not fit. */
+/* Append the typed answer as the field's value; false: it does not fit. */
 static bool put_value(struct buf *out, struct span field, struct span said)
 {
     if (is_type(field, "array"))
@@ -380,12 +380,12 @@ static void on_input(void *owner)
 
     if (n < 0 && (errno == EAGAIN || errno == EINTR))
         return;
-    if (n <= 0) { /* Ctrl-D; a terminal that is gone gives no more lines */
+    if (n <= 0) { /* Ctrl-D, or the terminal was closed */
         if (current(q))
             finish(q, current(q)->approval ? "decline" : "cancel");
         return;
     }
-    /* A terminal gives one line at a time, or a part of one that is too long for it. */
+    /* One read from a terminal returns one line, or a part of a long one. */
     buf_span(&q->typed, span_of(bytes, (size_t)n));
     if (bytes[n - 1] != '\n' && q->typed.n <= MAX_LINE)
         return;
@@ -397,8 +397,8 @@ static void on_input(void *owner)
 
 struct questionnaire *questionnaire_new(struct loop *l, questionnaire_done_fn *done, void *owner)
 {
-    /* Opened again rather than shared: O_NONBLOCK on the standard input would hold for every
-     * process that has it. */
+    /* Opened again, because O_NONBLOCK on the standard input would affect every process that shares
+     * it. */
     int fd = open("/dev/tty", O_RDONLY | O_NONBLOCK | O_NOCTTY | O_CLOEXEC);
 
     if (fd < 0)

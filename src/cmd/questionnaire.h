@@ -1,8 +1,8 @@
 /*
  * questionnaire: a server's questions (elicitation/create), put to the person at the terminal.
  *
- * Questions are asked one after the other, field by field, and each line that is typed comes from
- * the loop: calls go on meanwhile, and Ctrl-C works. The end of the input (Ctrl-D) cancels.
+ * Questions are asked one after the other, field by field. Typed lines are read from the loop, so
+ * calls go on meanwhile, and Ctrl-C works. The end of the input (Ctrl-D) cancels.
  */
 #ifndef RIALTO_CMD_QUESTIONNAIRE_H
 #define RIALTO_CMD_QUESTIONNAIRE_H
@@ -18,10 +18,10 @@ typedef void questionnaire_done_fn(void *owner, struct span key, struct span ans
 /* NULL when there is no terminal to ask at. */
 struct questionnaire *questionnaire_new(struct loop *l, questionnaire_done_fn *done, void *owner);
 void questionnaire_free(struct questionnaire *q);
-/* Asks when the questions before are answered. `approval`: whether to make a call, a plain yes or
- * no. `params` are those of elicitation/create, or empty. */
+/* Asks after the questions before it are answered. `approval`: whether to make a call, a plain yes
+ * or no. `params` are those of elicitation/create, or empty. */
 void questionnaire_ask(struct questionnaire *q, struct span key, struct span params, bool approval);
-/* The question with this key needs no answer any more. */
+/* Drops the question with this key: it needs no answer any more. */
 void questionnaire_drop(struct questionnaire *q, struct span key);
 
 #endif

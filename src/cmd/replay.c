@@ -70,7 +70,7 @@ static int show(const struct args *a, struct span answer)
     return same ? CMD_FINE : CMD_FAILED;
 }
 
-/* Whatever keeps the call from being made ends with 2: 1 means that the answers differ. */
+/* Returns CMD_USAGE (2) if the call could not be made, because 1 means that the answers differ. */
 static int replay(struct daemon *d, const struct args *a, struct replay_wish *w)
 {
     BUF_SCOPED answer = {0};

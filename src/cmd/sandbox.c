@@ -26,7 +26,7 @@ struct cage_shown {
     struct cage_list paths;
     struct cage_kernel kernel;
     struct buf lacks;
-    struct err err; /* why it would not be started; no text when it would */
+    struct err err; /* why the server would not be started; no text if it would */
 };
 
 /* --- what it may do --- */
@@ -203,7 +203,7 @@ static int show(const struct args *a, const struct config *c, const struct confi
 
 /* --- learning --- */
 
-/* The entry as one whose program runs under strace, without a sandbox. */
+/* Changes the entry so that its program runs under strace, without a sandbox. */
 static void trace(struct config *c, struct config_server *s, const char *file)
 {
     size_t n = 0, more = 0;
@@ -239,7 +239,7 @@ static void on_settled(struct query_run *a)
     query_again(a, LEARN_MS);
 }
 
-/* Everything that strace wrote, a file for each process; the files are removed. */
+/* Reads everything that strace wrote, a file for each process, and removes the files. */
 static void read_traces(struct learn *l, const char *folder)
 {
     DIR *all = opendir(folder);

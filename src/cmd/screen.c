@@ -147,7 +147,7 @@ static void on_keys(void *owner)
     char typed[64];
     ssize_t n = read(s->keyboard, typed, sizeof typed);
 
-    if (n == 0 || (n < 0 && errno != EAGAIN && errno != EINTR)) { /* the terminal is gone */
+    if (n == 0 || (n < 0 && errno != EAGAIN && errno != EINTR)) { /* the terminal was closed */
         poll_close(s->keys);
         s->keys = NULL;
         s->keyboard = -1;
@@ -164,8 +164,7 @@ static void on_keys(void *owner)
     }
 }
 
-/* Opened again rather than shared: O_NONBLOCK on the standard input would hold for every process
- * that has it. */
+/* Opened again: O_NONBLOCK on the standard input would affect every process that shares it. */
 static void open_keyboard(struct screen *s)
 {
     s->keyboard = open("/dev/tty", O_RDONLY | O_NONBLOCK | O_NOCTTY | O_CLOEXEC);
@@ -177,7 +176,8 @@ static void open_keyboard(struct screen *s)
         s->keys = poll_new(s->loop, s->keyboard, on_keys, s);
 }
 
-/* Failures do not matter: the screen is drawn again a moment later, or stays after Ctrl-Z. */
+/* Errors are ignored: then a new size shows at the next drawing, and Ctrl-Z leaves the screen as it
+ * is. */
 static void mind(struct screen *s, void (*stop)(void *arg, int signo),
                  void (*resize)(void *arg, int signo))
 {

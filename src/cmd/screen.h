@@ -12,13 +12,13 @@
 
 struct screen;
 
-/* Keys that are no single character. */
+/* Values of `key` besides plain characters. */
 enum { SCREEN_ESCAPE = 27, SCREEN_UP = 256, SCREEN_DOWN };
 
 /* NULL when the standard output is no terminal that can be drawn on. `key` is called from the loop
  * for each key that is typed. */
 struct screen *screen_open(struct loop *l, void (*key)(void *arg, int key), void *arg);
-/* How many lines it has. */
+/* How many lines the terminal has. */
 size_t screen_rows(void);
 void screen_close(struct screen *s);
 /* Shows these lines and nothing else, each cut to the width. The text is copied. */

@@ -30,7 +30,7 @@
 #include <stdlib.h>
 #include <unistd.h>
 
-#define USUAL_PORT "8765" /* of `listen`, when it is not given */
+#define USUAL_PORT "8765" /* the default port of `listen` */
 
 /* How this daemon was started. */
 struct start {
@@ -72,7 +72,7 @@ static bool stands_for_all(const char *address)
     return strncmp(address, "0.0.0.0:", 8) == 0 || strncmp(address, "[::]:", 5) == 0;
 }
 
-/* The origin with this host in place of an address that stands for all addresses. */
+/* The origin, with this host instead of an address that stands for all addresses. */
 static void put_usable_origin(struct buf *out, const struct front *front, size_t n,
                               const char *host)
 {
@@ -130,7 +130,7 @@ static void put_links(struct buf *out, const struct serve *s, size_t n)
     buf_str(out, "}}}\n\n");
 }
 
-/* "Rialto 0.1.0, /home/me/rialto.yaml: 3 servers, 42 tools": those known from an earlier run. */
+/* "Rialto 0.1.0, /home/me/rialto.yaml: 3 servers, 42 tools", the tools from an earlier run. */
 static void put_title(struct buf *out, const struct serve *s)
 {
     size_t servers = 0, tools = 0;
@@ -184,13 +184,13 @@ static void open_admin(struct serve *s)
         front_route_open(front, dashboard_paths[i], dashboard_is_wanted, dashboard_handle, NULL);
 }
 
-/* Without a control socket only the commands that look for the daemon do not work, and shims.
- * False: there is none. */
+/* Opens the control sockets. Without them only shims, and commands that look for the daemon, do not
+ * work. False: no shim can attach. */
 static bool listen_for_control(struct serve *s)
 {
     const char *setting = s->config->control;
     char *own = control_address(setting, s->config->file);
-    /* The shims of this file look for its own name, whatever `control` says. */
+    /* Shims look for the socket named after the configuration file, whatever `control` says. */
     char *named = strcmp(setting, "off") == 0 ? NULL : control_address("auto", s->config->file);
     bool both = own && named && strcmp(own, named) != 0;
     struct err err = {0};
@@ -209,7 +209,7 @@ static bool listen_for_control(struct serve *s)
     return code == 0;
 }
 
-/* The shim that has started us waits for this line; nothing else of ours is for it. */
+/* The shim that started this daemon waits for this line, and for no more output. */
 static void tell_ready(void)
 {
     int null = open("/dev/null", O_WRONLY | O_CLOEXEC);
@@ -257,7 +257,7 @@ static bool has_one_of(struct span status, const struct config *c)
     return false;
 }
 
-/* Whose address is it that could not be had? Of a daemon of this user it can be said. */
+/* An address is in use: prints which daemon of this user has it. False if none has. */
 static bool hint_at_owner(const struct command *self, const struct config *c)
 {
     const struct args a = {.command = self};
@@ -284,7 +284,7 @@ static bool hint_at_owner(const struct command *self, const struct config *c)
     return found;
 }
 
-/* --- another daemon before us, or after us --- */
+/* --- upgrade: the daemon before this one, or after it --- */
 
 static void forward_line(void *arg, struct span body)
 {
@@ -340,7 +340,7 @@ static int open_hub(struct serve *s, const struct command *self)
     return CMD_FINE;
 }
 
-/* Before the recorder of the admin part, which is to see what the audit objects to. */
+/* Called before open_admin, whose recorder must see which calls the audit objects to. */
 static int open_audit(struct serve *s, const struct command *self)
 {
     struct err err = {0};
@@ -387,7 +387,7 @@ static void on_idle(void *arg)
     hub_stop(s->hub, on_stopped, s);
 }
 
-/* True: the daemon before us has told all that we must know before we serve. */
+/* Takes over from the daemon before this one, if there is one. False if that failed. */
 static bool inherit(struct serve *s, struct start *start)
 {
     front_route_local(hub_front(s->hub), "/upgrade", false, upgrade_handle, s->upgrade);
@@ -439,13 +439,13 @@ static int serve(const struct command *self, const struct config *config, const 
     admin_free(s.admin);
     audit_end(s.audit);
     hub_free(s.hub);
-    upgrade_free(s.upgrade); /* nobody wants servers of the daemon before us any more */
+    upgrade_free(s.upgrade); /* ends inherited servers that nothing has claimed */
     service_free(s.service);
     loop_free(s.loop);
     return code;
 }
 
-/* 8080 is a port of this machine alone; a host without a port has the usual one. */
+/* A port alone is one of 127.0.0.1; a host without a port gets the default port. */
 static const char *take_listen(struct buf *scratch, const char *text)
 {
     uint64_t port;
@@ -459,7 +459,7 @@ static const char *take_listen(struct buf *scratch, const char *text)
     return buf_cstr(scratch);
 }
 
-/* With a command or an address: that server and nothing else. */
+/* The configuration: only the server that the command line gives, if it does; else the file. */
 static struct config *find_config(const struct args *a, struct server_wish *w, int *code)
 {
     *code = CMD_USAGE;
@@ -474,7 +474,8 @@ static struct config *find_config(const struct args *a, struct server_wish *w, i
     return NULL;
 }
 
-/* A successor that would start: nothing is opened, and nothing written but this word. */
+/* The running daemon tries whether this program would start (hub/rehearsal.h): prints
+ * SUCCESSOR_READY and opens nothing. */
 static int rehearse(void)
 {
     fputs(SUCCESSOR_READY, stdout);

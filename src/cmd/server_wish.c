@@ -12,7 +12,7 @@
 #include <stdlib.h>
 #include <unistd.h>
 
-/* The words of `claude mcp add` and ours. */
+/* Transports: the word of `claude mcp add`, and that of our configuration. */
 static const char *const ways[][2] = {
     {"stdio", "stdio"},
     {"http", "streamable-http"},
@@ -166,7 +166,7 @@ static bool is_there(const char *command)
     return false;
 }
 
-/* "${" is not a variable here: the shell had its chance. */
+/* Escapes "${": the shell has expanded variables already, so this is plain text. */
 static void put_literal(struct buf *out, struct span text)
 {
     for (size_t i = 0; i < text.n; i++) {

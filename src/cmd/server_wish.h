@@ -27,7 +27,7 @@ struct server_wish {
     struct buf env, headers; /* members of a JSON object */
     struct buf allow, deny;  /* elements of a JSON array */
     const char *transport;   /* a word of the configuration, or NULL */
-    const char *url;         /* one of these two */
+    const char *url;         /* either this or `command` is set */
     char **command;
     int command_n;
 };
@@ -45,7 +45,7 @@ void server_wish_put(struct buf *out, const struct server_wish *w);
 /*
  * The configuration with this server and nothing else, for commands that read no file: its tools
  * keep their names. The words are taken as they are, also "${". NULL, after a message, when there
- * is no such command or something is wrong; *code is then the command's status.
+ * is no such command or something is wrong; *code is then the exit code.
  */
 struct config *server_wish_config(const struct server_wish *w, const struct args *a, int *code);
 

@@ -34,9 +34,9 @@ static char *file_of(const struct args *a, const char *scope)
     return path ? path : config_user_file();
 }
 
-/* --- what is said --- */
+/* --- messages --- */
 
-/* The lines that the user can paste, as far as there is something to paste. */
+/* Prints the new entry, if there is one, as lines that the user can paste into the file. */
 static void show_lines(const struct change *c)
 {
     struct problems problems = {0};
@@ -64,7 +64,7 @@ static void show_lines(const struct change *c)
     arena_fini(&arena);
 }
 
-/* Names of servers in the file that look like the one that is not there. */
+/* Suggests the server in the file whose name is most like the one that was not found. */
 static void hint_at_names(const struct change *c)
 {
     struct problems problems = {0};
@@ -124,7 +124,7 @@ static const char *wrong_scope(const char *scope)
     return scope;
 }
 
-/* Reads the options, and the name. 0, or the command's status + 1. */
+/* Reads the options, and the name. 0, or the command's exit code + 1. */
 static int begin(struct args *a, struct server_wish *w, const char **scope, int most)
 {
     int id;

@@ -1,5 +1,5 @@
-/* The command `rialto setup`: shows what the hosts of this user have, asks, and puts Rialto in the
- * place of their servers. Called through the table of commands (cmd/table.c). */
+/* The command `rialto setup`: shows the servers of this user's host programs, asks, and replaces
+ * them by Rialto. Called through the table of commands (cmd/table.c). */
 #include "cmd/host_setup.h"
 
 #include "base/mem.h"
@@ -80,7 +80,7 @@ static void put_json(struct buf *out, const struct host_setup *s)
     buf_str(out, "]\n");
 }
 
-/* Only y and yes, in any case, and only at a terminal. */
+/* Asks at the terminal. Only y and yes, in any case, are a yes. */
 static bool ask(void)
 {
     char line[16] = "";

@@ -1,5 +1,5 @@
-/* Carries lines between the host and the daemon, remembers what a new daemon must be told, and
- * answers the requests that an old one took along. Called by shim_main.c and stdio.c. */
+/* Carries lines between the host and the daemon. After the end of a daemon, introduces the host to
+ * the next one and answers requests that were lost. Called by shim_main.c and stdio.c. */
 #include "cmd/shim.h"
 
 #include "base/list.h"
@@ -18,60 +18,61 @@
 #include <time.h>
 #include <unistd.h>
 
-/* LINE_MAX_N: the daemon's limits.message counts, and is at most this. HIGH: what may wait for a
- * reader that is slow, before the other side is not read. */
+/* LINE_MAX_N: the most that limits.message of the daemon can be. HIGH: bytes that may wait for a
+ * slow reader before the other side is not read any more. */
 enum { CHUNK = 16 * 1024, LINE_MAX_N = 1 << 30, HIGH = 256 * 1024, OPEN_MAX_N = 10000 };
 /* How long the daemon may take for its last answers once the host has closed its end. */
 enum { DRAIN_MS = 15 * 1000 };
-/* How long the host may take to name its roots, while its lines wait for that. */
+/* How long the host's lines wait for its answer about its roots. */
 enum { ROOTS_MS = 2000 };
-/* How many daemons may leave in a row without a word, and how much longer each is waited for. */
+/* How many daemons in a row may end without sending a line, and how much longer to wait before each
+ * next one. */
 enum { BARREN_MAX = 8, BARREN_MS = 200 };
 
-/* The ids of requests of our own, as a new daemon gets them. */
+/* How the ids of the shim's own requests begin. */
 #define OWN "\"rialto-shim:"
-/* The id of our question to the host. */
+/* The id of the shim's roots/list request to the host. */
 #define ROOTS OWN "roots\""
 
 /* A request of the host that is not answered yet. */
 struct open_request {
     struct list node;
-    uint64_t at;   /* of all bytes for the daemon, the place where it begins */
-    size_t id_n;   /* raw */
+    uint64_t at;   /* where it begins in the stream of bytes to the daemon */
+    size_t id_n;   /* of the raw id */
     size_t text_n; /* the message, if it may be sent twice; else 0 */
     char bytes[];
 };
 
-/* Bytes on their way to a descriptor. */
+/* Bytes to be written to a descriptor. */
 struct outlet {
     struct buf waiting;
-    uint64_t taken; /* by the kernel, in all */
-    bool mid_line;  /* the last of them was no line end */
+    uint64_t taken; /* bytes written so far, in all */
+    bool mid_line;  /* the last byte written was no line end */
 };
 
 struct shim {
     const struct shim_options *options;
     int daemon;      /* -1: none */
-    unsigned epoch;  /* which daemon this is, from 1 */
-    unsigned barren; /* daemons in a row that have left without a word */
-    bool host_ended; /* its last line has been read */
-    bool told;       /* the daemon knows that */
+    unsigned epoch;  /* number of the daemon, from 1 */
+    unsigned barren; /* daemons in a row that have ended without sending a line */
+    bool host_ended; /* the host's last line has been read */
+    bool told;       /* the daemon was told so: our end is shut down */
     struct lines from_host, from_daemon;
     struct outlet to_host, to_daemon;
     struct list open;
     size_t n_open;
     struct list asked;   /* the daemon's questions to the host, by the ids that the host knows */
-    uint64_t introduced; /* where the bytes end that introduce the host to this daemon */
-    /* What a new daemon is told, each a message of the host. */
+    uint64_t introduced; /* where in the stream to the daemon the introduction ends */
+    /* Messages of the host that are sent again to a new daemon. */
     char *greeting, *level;
     bool initialized;
     struct list subscriptions; /* struct open_request, with texts */
-    unsigned own;              /* requests of our own so far */
+    unsigned own;              /* number of own requests so far */
     /* What the daemon needs for the entries of this caller (decision 022). */
     struct caller_variables variables;
-    bool has_roots;    /* the host can be asked for them */
-    long asking_until; /* the host is asked now, at most until then; 0: it is not */
-    struct buf held;   /* lines of the host that came meanwhile */
+    bool has_roots;    /* the host can be asked for its roots */
+    long asking_until; /* deadline for the host's answer about its roots; 0: it is not asked now */
+    struct buf held;   /* lines of the host that wait for that answer */
 };
 
 /* --- requests that are open --- */
@@ -157,7 +158,7 @@ static void refuse(struct shim *s, struct span id, const char *why, const char *
     end_line(&s->to_host);
 }
 
-/* --- what the daemon asked for --- */
+/* --- the roots of the host --- */
 
 static long now_ms(void)
 {
@@ -167,8 +168,8 @@ static long now_ms(void)
     return t.tv_sec * 1000L + t.tv_nsec / 1000000;
 }
 
-/* Asks the host for its roots, whose first one is the project. Its lines wait for the answer, so
- * that no call goes to the wrong folder. */
+/* Asks the host for its roots, whose first one is the project. The host's lines wait for its
+ * answer, so that no call goes to the wrong folder. */
 static void ask_roots(struct shim *s)
 {
     if (!s->has_roots || !s->initialized || !caller_variables_want_project(&s->variables) ||
@@ -213,7 +214,7 @@ static void take_roots(struct shim *s, const struct rpc_message *m)
 
 /* --- from the host --- */
 
-/* Requests that change nothing a second time. Others are never sent twice. */
+/* Is it safe to send this request twice? No other request is sent again. */
 static bool may_repeat(const struct rpc_message *m)
 {
     static const char *const methods[] = {"initialize",          "ping",
@@ -247,7 +248,7 @@ static bool can_name_roots(struct span params)
     return can.n && json_type_of(can) == JSON_OBJECT && json_get(can, "roots").type == JSON_OBJECT;
 }
 
-/* What a new daemon must be told of, too. */
+/* Keeps what a new daemon must get, too. */
 static void remember(struct shim *s, const struct rpc_message *m)
 {
     struct open_request *known = request_find(&s->subscriptions, uri_of(m));
@@ -279,9 +280,9 @@ static bool take_request(struct shim *s, const struct rpc_message *m)
 }
 
 /*
- * Ids of questions count from 1 in every daemon: from the second one on the host gets them as
- * "EPOCH:ID", so that a late answer to the old daemon is not taken for one to the new. False: this
- * is such an answer.
+ * Ids of questions count from 1 in every daemon: from the second daemon on the host gets them as
+ * "EPOCH:ID", so that a late answer to the old daemon is not taken for one to the new. Restores the
+ * daemon's own id. False: the answer is for an old daemon.
  */
 static bool restore_id(const struct shim *s, struct span *id)
 {
@@ -298,7 +299,7 @@ static bool restore_id(const struct shim *s, struct span *id)
     return epoch == s->epoch;
 }
 
-/* The message with another id in place of its own. */
+/* The message with another id instead of its own. */
 static void put_with_id(struct outlet *o, const struct rpc_message *m, struct span id)
 {
     size_t at = (size_t)(m->id.p - m->text.p);
@@ -324,7 +325,7 @@ static void from_host(void *owner, struct span line)
 {
     struct shim *s = owner;
     struct rpc_message m;
-    /* What is no message, or several in one, the daemon judges. */
+    /* Lines that are no message, or a batch, are passed on: the daemon answers them. */
     bool odd =
         rpc_skim(line, NULL, NULL, NULL, 0, &m) || m.kind == RPC_INVALID || m.kind == RPC_BATCH;
     bool answer = !odd && (m.kind == RPC_RESULT || m.kind == RPC_ERROR);
@@ -375,7 +376,7 @@ static void tell_changed(struct shim *s, struct span result)
     }
 }
 
-/* A request of a server. */
+/* Passes a request of a server on to the host. */
 static void pass_question(struct shim *s, const struct rpc_message *m)
 {
     BUF_SCOPED id = {0};
@@ -421,7 +422,7 @@ static const struct lines_events daemon_events = {from_daemon, too_long};
 
 /* --- another daemon --- */
 
-/* Of what waited for the old daemon, keep the host's lines of which it has not got a byte. */
+/* Keeps those waiting lines of the host of which the old daemon has not got a byte. */
 static void keep_unsent(struct shim *s)
 {
     struct outlet *o = &s->to_daemon;
@@ -450,7 +451,7 @@ static void withdraw_questions(struct shim *s)
     }
 }
 
-/* Requests that the old daemon took along end now, except those that may be sent again. */
+/* Fails the requests that the old daemon had received, except those that may be sent again. */
 static void answer_lost(struct shim *s)
 {
     LIST_EACH_SAFE (&s->open, it) {
@@ -493,8 +494,8 @@ static bool is_open(struct shim *s, const char *text)
     return false;
 }
 
-/* What the new daemon is told before anything else: who is here and what the host had set, and the
- * requests that may be sent again. */
+/* Puts before all waiting lines what the new daemon must get first: variables, the host's greeting,
+ * log level and subscriptions, and the requests that may be sent again. */
 static void introduce(struct shim *s)
 {
     BUF_SCOPED first = {0}, rest = {0};
@@ -544,16 +545,16 @@ static bool attach(struct shim *s)
     s->epoch++;
     introduce(s);
     if (!s->variables.root.n)
-        ask_roots(s); /* this daemon may be the first that wants to know */
+        ask_roots(s); /* this daemon may be the first that asks for the project */
     return true;
 }
 
-/* The daemon has gone. False: there is no other. */
+/* The daemon has ended: attaches to the next one. False: the shim must end. */
 static bool change_daemon(struct shim *s)
 {
     close(s->daemon);
     s->daemon = -1;
-    lines_fini(&s->from_daemon); /* half a line is worth nothing */
+    lines_fini(&s->from_daemon); /* drops half a line */
     lines_init(&s->from_daemon, LINE_MAX_N);
     keep_unsent(s);
     answer_lost(s);
@@ -604,8 +605,8 @@ static int turn(struct shim *s)
     if (ready == 0 && s->asking_until)
         release(s);
     else if (ready == 0)
-        return 0; /* the host has gone, and the daemon has no more answers */
-    /* The daemon first: what the host sends while there is none must wait for the next. */
+        return 0; /* the host has ended, and the daemon sent nothing for DRAIN_MS */
+    /* The daemon is read first: if it has ended, the host's lines must wait for the next one. */
     bool lost = (polls[2].revents & (POLLIN | POLLHUP | POLLERR)) &&
                 !feed(s->daemon, &s->from_daemon, &daemon_events, s);
     if (!lost && (polls[0].revents) && !feed(STDIN_FILENO, &s->from_host, &host_events, s)) {
@@ -615,7 +616,7 @@ static int turn(struct shim *s)
         s->host_ended = true;
     }
     if (!flush(&s->to_host, STDOUT_FILENO))
-        return 0; /* nobody reads any more */
+        return 0; /* the host does not read any more */
     lost = lost || !flush(&s->to_daemon, s->daemon);
     if (lost)
         return change_daemon(s) ? -1 : !s->host_ended;

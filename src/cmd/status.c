@@ -38,7 +38,7 @@ static void put_age(struct buf *out, struct span when)
         put_span_of_time(out, (long)(time(NULL) - timegm(&parts)));
 }
 
-/* A server that fails goes from one state to the next all the time: what counts is since when. */
+/* A failing server changes its state all the time, so the time since it began to fail is shown. */
 static void put_since(struct buf *out, struct span server, const char *key)
 {
     BUF_SCOPED scratch = {0};
@@ -124,8 +124,7 @@ static void put_summary(struct buf *out, struct span status)
     buf_str(out, "\n\n");
 }
 
-/* "rialto.yaml:3:5: servers.files.command: is no text" for each error of a file that was not taken.
- */
+/* "rialto.yaml:3:5: servers.files.command: is no text" for each error of a rejected file. */
 static void put_rejected(struct buf *out, struct span status)
 {
     struct json_iter it = json_iter(json_get(status, "config_errors").value);
@@ -218,7 +217,7 @@ static void put_bus(struct buf *out, struct span status)
     buf_char(out, '\n');
 }
 
-/* Tools that are not as they were approved. */
+/* Tools that are new or have changed since they were approved. */
 static void put_withheld(struct buf *out, struct span status)
 {
     struct json_iter it = json_iter(json_get(status, "withheld").value);
@@ -285,7 +284,7 @@ static bool is_fine(struct span status)
 
 /* --- one daemon --- */
 
-/* `listed`: in JSON, as the only one of a list. */
+/* `listed`: the JSON is a list with this daemon only. */
 static int show_one(const struct args *a, bool listed)
 {
     struct daemon *d = daemon_find(a);
@@ -309,16 +308,16 @@ static int show_one(const struct args *a, bool listed)
     return is_fine(buf_view(&answer)) ? CMD_FINE : CMD_FAILED;
 }
 
-/* --- all of them --- */
+/* --- all daemons --- */
 
 /* The daemons that have answered. */
 struct found {
     const struct args *args;
-    struct buf json; /* their statuses, parted by commas */
+    struct buf json; /* their statuses, separated by commas */
     struct buf text;
     struct buf pids; /* " 12 34 " */
     bool all_fine;
-    bool silent; /* one listens and does not answer */
+    bool silent; /* a daemon listens but does not answer */
 };
 
 static void add_daemon(struct found *f, const char *socket)
@@ -335,7 +334,7 @@ static void add_daemon(struct found *f, const char *socket)
     } else if (code == 0 && status == 200) {
         struct span got = buf_view(&answer);
         buf_printf(&pid, " " SPAN_FMT " ", SPAN_ARG(json_get(got, "pid").value));
-        /* One with `control: unix:PATH` has two sockets. */
+        /* A daemon with `control: unix:PATH` has two sockets and is found twice. */
         if (!strstr(buf_cstr(&f->pids), buf_cstr(&pid))) {
             buf_str(&f->json, f->json.n ? "," : "");
             buf_span(&f->json, span_cut(got, 0, got.n - (got.p[got.n - 1] == '\n')));
@@ -368,7 +367,7 @@ static int show_all(const struct args *a)
     buf_fini(&f.pids);
     cmd_print(&out);
     if (!any && !f.silent)
-        return show_one(a, true); /* which may be elsewhere (`control`), or says what is missing */
+        return show_one(a, true); /* finds one elsewhere (`control`), or prints what is missing */
     return f.all_fine && !f.silent ? CMD_FINE : CMD_FAILED;
 }
 

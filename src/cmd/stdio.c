@@ -65,7 +65,7 @@ static void drained(void *arg)
     stdio_agent_close(s->agent, "told by a signal");
 }
 
-/* The second signal, or one after the agent has gone, leaves at once. */
+/* The second signal, or one after the agent was closed, ends the program at once. */
 static void on_signal(void *arg, int signo)
 {
     struct stdio *s = arg;
@@ -107,7 +107,7 @@ static int converse(const struct command *self, const struct config *config, con
         loop_on_signal(s.loop, SIGTERM, on_signal, &s) < 0)
         log_warn("rialto", "cannot handle signals");
     bridge_start(s.bridge);
-    bridge_wake(s.bridge); /* the agent is here, so lazy servers are started */
+    bridge_wake(s.bridge); /* an agent is connected, so lazy servers are started */
     if (wait)
         greeting_hold(&s.greeting, s.loop, s.bridge, s.agent, wait);
     loop_run(s.loop);
@@ -149,7 +149,7 @@ static void put_query(struct buf *out, const struct host_wishes *w)
     }
 }
 
-/* The path of this program, or of another that stands beside it. */
+/* The path of this program, or of the program `beside` in the same folder. */
 static bool put_program(char out[PATH_MAX], const char *beside)
 {
     ssize_t n = readlink("/proc/self/exe", out, PATH_MAX - 1);
@@ -162,8 +162,7 @@ static bool put_program(char out[PATH_MAX], const char *beside)
                           out + PATH_MAX - slash - 1;
 }
 
-/* Becomes the shim, which costs a host less than this program; does the same where it is missing.
- */
+/* Executes rialto-shim, which is smaller than this program; without it, runs the shim here. */
 static int attach(const char *socket, const char *file, const struct host_wishes *w)
 {
     char self[PATH_MAX], small[PATH_MAX];
@@ -188,7 +187,7 @@ static int attach(const char *socket, const char *file, const struct host_wishes
     return code;
 }
 
-/* Is this the socket of a daemon that runs? Then its configuration need not be read. */
+/* The socket of a running daemon for this file, or NULL. With one, the file need not be read. */
 static char *find_live(const char *file)
 {
     char *socket = control_find("auto", file);
@@ -210,7 +209,7 @@ static int prepare(const struct command *self, const struct config *c, char **so
     bool off = strcmp(c->control, "off") == 0;
     char *address = off ? NULL : control_address("auto", c->file);
 
-    /* Inside a server of ours a daemon would end with that server. */
+    /* A daemon that is started inside of one of our servers would end with that server. */
     *alone = !address || nesting_is_inside();
     if (*alone && !off && !address)
         log_warn("rialto", "no daemon can be started, so this one serves alone");

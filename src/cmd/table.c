@@ -1,5 +1,5 @@
 /* The table of all commands, and the search for a command by name or by a similar name. Used by
- * main.c, help.c, man.c and completion.c. */
+ * main.c, help.c, man.c, completion.c and candidates.c. */
 #include "cmd/commands.h"
 #include "config/nearest.h"
 

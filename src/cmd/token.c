@@ -27,7 +27,7 @@
 enum { OPT_VIEW = ARGS_OWN, OPT_ROLE, OPT_EXPIRES, OPT_LIMIT };
 enum { DAY_MS = 24 * 3600 * 1000, LOCK_MS = 10 * 1000 };
 
-/* --- the files that tokens stand in --- */
+/* --- the files with tokens --- */
 
 static int read_text(struct buf *text, const char *path)
 {
@@ -36,7 +36,7 @@ static int read_text(struct buf *text, const char *path)
     return code == -ENOENT ? 0 : code;
 }
 
-/* Does the configuration say of this token what it should, once the file reads `text`? */
+/* Would a file with this text be valid, and have the token (or, unless `there`, not have it)? */
 static bool is_taken(const char *path, struct span text, const char *name, bool there,
                      struct err *err)
 {
@@ -57,8 +57,8 @@ static bool is_taken(const char *path, struct span text, const char *name, bool 
     return fine;
 }
 
-/* Puts the token in, or takes it out if `entry` is empty; `whole`: the file is a configuration and
- * not the list of the state folder, which knows no views. */
+/* Puts the token in, or takes it out if `entry` is empty. `whole`: the file is a configuration,
+ * which is checked, and not the list of tokens in the state folder. */
 static int edit_locked(const char *path, bool whole, const char *name, struct span entry,
                        struct err *err)
 {
@@ -93,7 +93,7 @@ static int edit_file(const char *path, bool whole, const char *name, struct span
     return code;
 }
 
-/* A daemon that runs sees by itself that the file has changed; told, it looks at once. */
+/* A running daemon notices by itself that the file has changed; this makes it look at once. */
 static void tell_daemon(const struct args *a, const struct config *c)
 {
     char *socket = control_find(c->control, c->file);
@@ -109,7 +109,7 @@ static void tell_daemon(const struct args *a, const struct config *c)
     mem_free(socket);
 }
 
-/* Are there other ways in than tokens of the configuration? */
+/* Are agents also let in without a token of the configuration? */
 static bool signs_in(const struct config *c)
 {
     return c->jwt.n || c->introspection.url || c->issuer;
@@ -149,7 +149,7 @@ static bool read_expiry(const char *text, struct buf *out)
     return true;
 }
 
-/* "in_flight=3" becomes a member. What is wrong with the value is told by the configuration. */
+/* "in_flight=3" becomes a member. A wrong value is found when the configuration is checked. */
 static bool put_limit(struct buf *limits, const char *text)
 {
     static const char *const keys[] = {"calls_per_minute", "in_flight", "processes", "bytes"};
@@ -189,7 +189,7 @@ static bool has_view(const struct config *c, const char *view)
     return false;
 }
 
-/* False, after a message: the token cannot be as it is wished. */
+/* False, after a message: no such token can be made. */
 static bool check_wish(const struct args *a, const struct config *c, const struct token_wish *w)
 {
     const char *wrong = check_name(span_str(w->name));
@@ -226,8 +226,8 @@ static void put_entry(struct buf *out, const struct token_wish *w, const char *h
     buf_char(out, '}');
 }
 
-/* Into the configuration; else, if it cannot be written, into the list of the state folder. `*file`
- * is where, and the caller's to free. */
+/* Writes the token into the configuration or, if that fails, into the list in the state folder.
+ * `*file` gets the path, which the caller frees. */
 static int store(const struct config *c, const struct token_wish *w, struct span entry, char **file,
                  struct err *err)
 {
@@ -309,7 +309,7 @@ static const char *role_name(enum config_role role)
     return schema_find("auth.tokens.*.role")->words[role].word;
 }
 
-/* Each limit that there is, as `put` writes it. */
+/* Append each limit that is set, as a member of JSON or as text. */
 static void put_limits(struct buf *out, const struct principal_limits *l, bool json)
 {
     const struct {

@@ -150,7 +150,7 @@ static void put_table(struct buf *out, const struct tools_run *r, struct span li
 
 /* --- one tool --- */
 
-/* A text of several lines, each behind two blanks. */
+/* Append a text of several lines, each indented by two blanks. */
 static void put_paragraph(struct buf *out, struct span text)
 {
     while (text.n) {
@@ -199,12 +199,12 @@ static void put_tool(struct buf *out, struct span tool)
     put_arguments(out, tool);
 }
 
-/* The tool of this name, printed or its own; empty: there is none, and the nearest is told. */
+/* The tool with this printed or own name; empty, after a message that names the nearest: none. */
 static struct span find_tool(const struct tools_run *r, struct span tools)
 {
     static const char *const keys[] = {"name", "own_name"};
     struct nearest near = nearest_to(span_str(r->only));
-    BUF_SCOPED names = {0}; /* outlives what `near` points to */
+    BUF_SCOPED names = {0}; /* `near` points into it */
 
     for (size_t k = 0; k < COUNT_OF(keys); k++)
         for (struct json_iter it = json_iter(tools); json_next(&it);)

@@ -39,13 +39,13 @@ enum { ROWS_MAX = 1024, FILTER_MAX = 40 };
 
 /* What the keys have asked for. */
 struct top_wish {
-    size_t order;      /* in `orders` */
+    size_t order;      /* index in `orders` */
     struct buf filter; /* only servers whose name has this */
     struct buf chosen; /* the name of a server, or empty */
     bool typing;       /* letters go to the filter */
-    bool asking;       /* whether to restart the chosen one */
-    bool restart, log; /* to be done; to be shown */
-    char said[80];     /* what became of it */
+    bool asking;       /* the user is asked whether to restart the chosen server */
+    bool restart, log; /* restart the chosen server; show its log */
+    char said[80];     /* the result of the last key */
 };
 
 struct top {
@@ -321,7 +321,7 @@ static void put_table(struct buf *out, struct top *t)
     grid_put(out, &grid);
 }
 
-/* The last lines of the chosen server, in place of the table. */
+/* The last log lines of the chosen server, shown instead of the table. */
 static void put_log(struct buf *out, struct top *t)
 {
     BUF_SCOPED path = {0}, answer = {0};
@@ -358,7 +358,7 @@ static void forget(struct top *t)
     t->begun = false;
 }
 
-/* Forgets the last reading if it was of another daemon, whose numbers began at 0. */
+/* Forgets the last reading if another daemon answers now, whose numbers begin at 0. */
 static void note_daemon(struct top *t, struct span status)
 {
     uint64_t pid = json_count(status, "pid"), uptime = json_count(status, "uptime_s");
@@ -446,7 +446,7 @@ static int next_reading(struct top *t, bool first)
 
 /* --- keys --- */
 
-/* The server before or after the chosen one, of those that are shown. */
+/* Chooses the server before or after the chosen one, among those that are shown. */
 static void choose(struct top *t, int step)
 {
     const struct top_row *before = NULL, *found = NULL;
@@ -485,7 +485,7 @@ static void type_filter(struct top_wish *w, int key)
         buf_char(&w->filter, (char)key);
 }
 
-/* Called from inside of any wait: what needs the daemon is done later, by watch. */
+/* May be called during a request to the daemon, so wait_for_next makes further requests later. */
 static void on_key(void *arg, int key)
 {
     struct top *t = arg;
@@ -527,7 +527,7 @@ static void restart(struct top *t)
              fine && status == 202 ? "restarted" : "not restarted");
 }
 
-/* Waits for the next reading, and does meanwhile what keys ask for. False: the end. */
+/* Waits for the next reading, and does meanwhile what keys ask for. False: the command must end. */
 static bool wait_for_next(struct top *t)
 {
     uint64_t until = loop_now(daemon_loop(t->d)) + t->interval, now;

@@ -8,10 +8,11 @@
 #include <limits.h>
 #include <unistd.h>
 
-/* The rehearsal, the last calls of an upgrade before, and the start. */
+/* For the rehearsal, for the last calls of an upgrade before this one, and for the start. */
 enum { PATIENCE_MS = (15 + 30 + 20) * 1000 };
 
-/* The daemon has another working folder. A link stays one: the next upgrade follows it again. */
+/* Makes the path absolute, because the daemon has another working folder. Symbolic links are not
+ * resolved: the next upgrade follows them again. */
 static void put_program(struct buf *out, const char *program)
 {
     char folder[PATH_MAX];

@@ -1,6 +1,6 @@
 /* The marks that bridges put into their lists, and finding servers that lead back to us. Called by
- * agent/session.c and agent/modern.c for lists to agents that are bridges, by server/handshake.c,
- * server/lists.c and server/provider.c for servers. */
+ * agent/introduction.c, agent/modern.c and legacy.c for agents that are bridges, by
+ * server/handshake.c, server/lists.c and server/provider.c for servers. */
 #include "mcp/circle.h"
 
 #include "base/map.h"
@@ -10,7 +10,7 @@
 
 #define KEY "io.rialto/bridges"
 
-/* Most bridges behind one server: more are a mistake. Bytes of a mark, with its quotes. */
+/* The most marks that a server may send: more are a mistake. Bytes of a mark, with its quotes. */
 enum { MAX_MARKS = 1000, MARK_BYTES = 18 };
 
 bool circle_is_bridge(struct span info)
@@ -47,7 +47,7 @@ void circle_put_marks(struct buf *out, const struct view *v)
     buf_str(out, "\"" KEY "\":[");
     put_mark(out, "");
     for (size_t i = 0; (p = view_member(v, i)); i++) {
-        /* An instance that was not started yet leads where the one leads that it stands beside. */
+        /* An instance that was not started yet has no marks: use those of its stand-in. */
         bool known = p->bridges.n || !p->stand_in;
         struct json_iter it = json_iter(known ? p->bridges : p->stand_in->bridges);
         while (json_next(&it)) {

@@ -1,12 +1,12 @@
 /*
- * consent: the question by which a person allows a call (core/approval.h), in MCP's words.
+ * consent: the elicitation that asks a person to allow a call (core/approval.h).
  */
 #ifndef RIALTO_MCP_CONSENT_H
 #define RIALTO_MCP_CONSENT_H
 
 #include "core/approval.h"
 
-/* Asks by a form without fields: accepting the form is a yes, every other answer a no. */
+/* Asks with a form without fields: accepting the form is a yes, every other result a no. */
 extern const struct approver consent_approver;
 /* The same, where an operator can be asked instead of the agent's user. */
 extern const struct approver consent_approver_with_operator;

@@ -10,7 +10,7 @@
 #include "base/buf.h"
 
 void header_value_put(struct buf *out, struct span text);
-/* Append the text; false when the value looks encoded but is not valid base64, strictly. */
+/* Append the text; false when the value looks encoded but is not strict base64 of UTF-8. */
 bool header_value_decode(struct span value, struct buf *out);
 
 #endif

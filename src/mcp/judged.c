@@ -23,13 +23,13 @@ static struct argument argument_of(const struct json_slot *slot, struct buf *scr
     if (slot->type != JSON_STRING)
         return (struct argument){ARGUMENT_OTHER, slot->value};
     struct span text = json_text(slot->value, scratch);
-    /* Valid JSON has a NUL as an escape only. */
+    /* Valid JSON has a NUL only as an escape, and `scratch` is used only for texts with escapes. */
     if (scratch->n && memchr(text.p, '\0', text.n))
         return misleading(scratch, "some readers cut a text at a NUL", slot->value);
     return (struct argument){ARGUMENT_TEXT, text};
 }
 
-/* Where the pointer's argument is looked for: among the pinned ones, if it is one of them. */
+/* The object to look up the argument in: the pinned arguments if it is pinned, else `given`. */
 static struct span home_of(const struct provider *p, const struct request *r, struct span pointer,
                            struct span given)
 {

@@ -1,9 +1,9 @@
 /*
- * judged: an argument of a call of a tool, found for a rule (core/rules.h).
+ * judged: finds an argument of a tool call for a rule (core/rules.h).
  *
  * Every family opens calls of tools with the params of MCP's tools/call, so one function reads them
- * all. Looked at is what the server will be sent: the consumer's arguments with the pinned ones in
- * their places.
+ * all. It looks at what will be sent to the server: the consumer's arguments, with each pinned
+ * argument instead of the consumer's.
  */
 #ifndef RIALTO_MCP_JUDGED_H
 #define RIALTO_MCP_JUDGED_H

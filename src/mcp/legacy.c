@@ -1,6 +1,6 @@
 /* Results without members of the stateless era; structured content of any type, and the schema of
- * that content, wrapped into an object. Called by server/upstream_calls.c for
- * results, by server/lists.c and agent/session.c for tools. */
+ * that content, wrapped into an object. Called by server/upstream_calls.c, server/upstream_tasks.c
+ * and server/task_errand.c for results, by server/lists.c and agent/session.c for lists. */
 #include "mcp/legacy.h"
 
 #include "mcp/circle.h"
@@ -84,7 +84,7 @@ bool legacy_fits(const struct json_slot *schema)
             json_string_is(json_get(schema->value, "type").value, SPAN("object")));
 }
 
-/* References into the schema itself must begin at its new place. */
+/* A reference into the schema itself is rewritten to begin at the schema's new place. */
 static void put_reference(struct buf *out, struct span raw)
 {
     BUF_SCOPED scratch = {0}, moved = {0};

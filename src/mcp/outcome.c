@@ -1,5 +1,6 @@
 /* Responses read as outcomes, outcomes written as responses, and the table of failures. Called by
- * agent/ and server/upstream_calls.c; admin/metrics.c uses the words for failures. */
+ * agent/ and server/upstream_calls.c; admin/metrics.c and admin/audit.c use the words for failures.
+ */
 #include "mcp/outcome.h"
 
 /* clang-format off */
@@ -52,10 +53,10 @@ struct outcome mcp_outcome_read(const struct mcp_message *m, struct buf *text)
 }
 
 /*
- * Programs whose models read nothing of a JSON-RPC error, by the clientInfo.name they send. The
- * OpenAI Agents SDK for JavaScript is named after its transport and address. The one for Python
+ * Programs that do not show JSON-RPC errors to their models, by the clientInfo.name they send. The
+ * OpenAI Agents SDK for JavaScript sends its transport and address as the name. The one for Python
  * sends "mcp", which the Python SDK sends for every program that chose no name: those are agents
- * as well, and a model of theirs can do more with a result than with an exception.
+ * as well, and their models can do more with a result than with an exception.
  */
 static const char *const hiding_clients[] = {"mcp", "streamable-http: *", "sse: *", "stdio: *"};
 

@@ -1,5 +1,5 @@
 /* The x-mcp-header annotations of a tool: checked, written as headers, compared with headers.
- * Called by server/lists.c, server/upstream_calls.c, agent/modern_http.c and cmd/call.c. */
+ * Called by server/lists.c, server/upstream_calls.c and agent/modern_http.c. */
 #include "mcp/param_headers.h"
 
 #include "base/ascii.h"

@@ -1,8 +1,8 @@
 /*
  * param_headers: arguments of a tool that its schema wants repeated as HTTP headers (x-mcp-header).
  *
- * Towards an HTTP server of the stateless era we send them, from an agent of that era we check
- * them, and tools whose annotations break the rules are not offered.
+ * We send these headers to HTTP servers of the stateless era, and check those that agents of that
+ * era send. Tools whose annotations break the rules are not offered.
  */
 #ifndef RIALTO_MCP_PARAM_HEADERS_H
 #define RIALTO_MCP_PARAM_HEADERS_H

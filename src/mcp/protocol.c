@@ -224,7 +224,7 @@ void mcp_put_capabilities(struct buf *out, unsigned answers)
     buf_char(out, '}');
 }
 
-/* Appends the members of both objects, those of the first where both have one. */
+/* Append the members of both objects; if both have a member, that of the first. */
 static void put_union(struct buf *out, struct span first, struct span second)
 {
     struct json_iter it = json_iter(first);
@@ -253,7 +253,7 @@ static struct span object_in(struct span capabilities, const char *key)
     return slot.type == JSON_OBJECT ? slot.value : SPAN_EMPTY;
 }
 
-/* Tasks need a hub that keeps them: their extension does not pass by itself. */
+/* The tasks extension is declared separately (ANSWERS_TASKS, OFFERS_TASKS), not passed on. */
 static void put_without_tasks(struct buf *out, struct span extensions)
 {
     struct json_iter it = json_iter(extensions);

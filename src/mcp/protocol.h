@@ -16,15 +16,16 @@
 #define MCP_NEWEST_LEGACY "2025-11-25"
 #define MCP_MODERN        "2026-07-28"
 
-/* Members of `_meta` that belong to one hop. */
+/* The prefix of MCP's own members of `_meta`, and a notification of the initialize era. */
 #define MCP_META_PREFIX          "io.modelcontextprotocol/"
 #define MCP_ELICITATION_COMPLETE "notifications/elicitation/complete"
-/* The extension of the stateless era, and how the initialize era says what belongs to a task. */
+/* The tasks extension of the stateless era, and the `_meta` member that names the task to which a
+ * message of the initialize era belongs. */
 #define MCP_TASKS        MCP_META_PREFIX "tasks"
 #define MCP_RELATED_TASK MCP_META_PREFIX "related-task"
 
 enum mcp_error {
-    MCP_ERROR_SERVER = -32000, /* connection to the server lost; also SDK's HTTP refusals */
+    MCP_ERROR_SERVER = -32000, /* the call failed in the bridge (outcome.c); HTTP refusals */
     MCP_ERROR_TIMEOUT = -32001,
     MCP_ERROR_NO_RESOURCE = -32002, /* legacy era only */
     MCP_ERROR_HEADER = -32020,
@@ -82,7 +83,7 @@ struct mcp_message {
 
 MUST_CHECK int mcp_skim(struct span text, struct mcp_message *out);
 
-/* The method by which an operation is requested, and the member that names its object. */
+/* The method that requests an operation, and the member that names what the operation is about. */
 struct mcp_operation {
     const char *method;
     enum mcp_slot name_slot;
@@ -108,8 +109,8 @@ bool mcp_is_own_method(const struct rpc_message *m);
 /* Append, for people, what is wrong with a member that is a lookalike. */
 void mcp_put_lookalike(struct buf *out, struct span member);
 /*
- * Could the server read these params in another way than we do? Then nothing may be decided by
- * them; the reason is appended for people.
+ * Could the receiver read these params in another way than we do? Then we must not decide anything
+ * by them; the reason is appended for people.
  */
 bool mcp_params_mislead(const struct mcp_message *m, struct buf *why);
 
@@ -132,22 +133,22 @@ void mcp_merge_extras(struct buf *out, struct span a, struct span b);
 /* The ANSWERS_ bits that a client needs to be sent this request; 0 for unknown methods. */
 unsigned mcp_ask_needs(const struct rpc_message *m);
 /*
- * The params of an ask for an agent of the initialize era: there a page that the user is sent to
- * has an id, which the stateless era does not know. `id` makes that id unique; `scratch` may hold
- * the params.
+ * The params of an ask for an agent of the initialize era, where an elicitation that sends the user
+ * to a page has an elicitationId; the stateless era has none. The new elicitationId is made from
+ * `id`, which must be unique; `scratch` may hold the params.
  */
 struct span mcp_legacy_ask_params(const struct ask *ask, uint64_t id, struct buf *scratch);
 
 /*
- * Append the members of a raw `_meta` object that go on to the next hop ("k":v,"l":w): all but the
- * progress token and the members for this hop's identity.
+ * Append the members of a raw `_meta` object that go on to the next hop ("k":v,"l":w): all except
+ * the progress token and members that belong to this hop only.
  */
 void mcp_put_foreign_meta(struct buf *out, struct span meta);
 
 /* The position of a member's value in `whole`, the text in which the member was found. */
 struct cut mcp_cut(struct span whole, const struct json_slot *slot);
 /* What a request of request->op is about: name and arguments with their positions. `scratch` may
- * hold the name; false: it says what is missing. */
+ * hold the name; false: `scratch` says what is missing. */
 bool mcp_read_named(const struct mcp_message *m, struct request *request, struct buf *scratch);
 
 /* Append raw JSON for a line-framed link: as it is, or without line breaks if it has any. */

@@ -1,5 +1,5 @@
 /* The index of find_tools, the calls that call_tool relays, and the provider that offers both. Made
- * by hub/exposure.c; the router calls the verbs. */
+ * by hub/exposure.c; the router calls the verbs; admin/tools.c fills an index of its own. */
 #include "mcp/search_provider.h"
 
 #include "base/mem.h"
@@ -9,7 +9,7 @@
 #include "wire/json.h"
 
 enum { DEFAULT_LIMIT = 10, MAX_LIMIT = 50, MAX_QUESTION = 1000, MAX_HINTS = 3 };
-/* How deep a schema is searched for words, and how many servers are named to the agent. */
+/* How deep a schema is searched for words; how many servers or tools a text for agents names. */
 enum { SCHEMA_DEPTH = 4, MAX_NAMED = 40 };
 enum { TWO_DAYS = 2 * 24 * 3600 * 1000 };
 
@@ -254,7 +254,7 @@ static void put_service(struct buf *out, struct search_provider *s, const struct
     buf_char(out, '}');
 }
 
-/* The gateway gives JSON as a text, and its users read that. */
+/* RockBot's gateway returns JSON as text content, and its users expect that. */
 static void finish_text(struct call *call, struct span json)
 {
     BUF_SCOPED result = {0};

@@ -1,5 +1,6 @@
 /* Tasks read and written in the words of both eras, and `_meta` that relates a message to a task.
- * Called by server/upstream_tasks.c, server/provider.c and agent/. */
+ * Called by server/upstream_tasks.c, server/task_errand.c, server/task_watch.c, server/provider.c
+ * and agent/own_tasks.c. */
 #include "mcp/task_text.h"
 
 #include <stdio.h>
@@ -135,7 +136,7 @@ struct span task_text_related(struct span object)
 {
     struct json_slot meta = {0}, related = {0};
 
-    /* Nearly no message has one, and this is asked of each of a server with tasks. */
+    /* A cheap test first: few of the messages of a server with tasks have a related task. */
     if (object.n && memmem(object.p, object.n, MCP_RELATED_TASK, sizeof MCP_RELATED_TASK - 1))
         meta = json_get(object, "_meta");
     if (meta.type == JSON_OBJECT)

@@ -16,12 +16,12 @@ void tool_put_failure(struct buf *out, struct span why);
 
 /* Each of these ends the call. */
 void tool_fail(struct call *call, const char *why);
-/* `object` is raw JSON: given as structured content, and as text to clients that have none. */
+/* `object` is raw JSON: sent as structured content, and as text for clients without that. */
 void tool_finish_structured(struct call *call, struct span object);
 
 /*
- * Give the request new params: `members` ("k":v,...), and all members of the old params but name,
- * arguments and those of one hop. `params` holds the text, in which `members` begin at 1.
+ * Give the request new params: `members` ("k":v,...), and all members of the old params except
+ * name, uri, arguments and `_meta`. `params` holds the text, in which `members` begin at 1.
  */
 void tool_redirect(struct request *r, struct span members, struct buf *params);
 

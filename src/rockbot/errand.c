@@ -46,7 +46,8 @@ static void fail(struct errand *e, enum failure why, bool retryable, const char 
     let_go(e);
 }
 
-/* A request that is not sent yet is in our outbox, and goes to the next host of the bus. */
+/* Fails calls that were sent to a host of the bus that has ended. Requests that are not sent yet
+ * are in our outbox, and go to the next host. */
 void errand_lose_all(struct remote *r)
 {
     LIST_EACH_SAFE (&r->errands, it) {

@@ -2,7 +2,7 @@
  * form: the form of a server's question (the requestedSchema of elicitation/create) and answers to
  * it.
  *
- * A form has plain fields only: texts, numbers, true or false, and choices. One that has anything
+ * A form has plain fields only: texts, numbers, true or false, and choices. A form with anything
  * else is not shown to an agent.
  */
 #ifndef RIALTO_ROCKBOT_FORM_H

@@ -1,7 +1,7 @@
 /*
  * host: what the worker and the proxy need from the bridge.
  *
- * This folder knows no configuration but the rules on files in calls, and no MCP transport;
+ * This folder uses no configuration except the rules for files in calls, and no MCP transport;
  * hub/bus_host.c provides these functions.
  * A worker is a consumer of the servers' own views, a proxy adds providers.
  */
@@ -41,7 +41,7 @@ struct bus_asking {
     size_t n_denied;
 };
 
-/* An HTTP request to a server's host beside MCP, with the server's own headers and token. */
+/* An HTTP request to a server's host outside of MCP, with the server's own headers and token. */
 struct bus_request {
     const char *method;
     const char *path; /* on the host of the server's url */
@@ -66,7 +66,7 @@ struct bus_host {
     /* What the configuration says of files in calls of the server; NULL when it says nothing. */
     const struct config_attachments *(*files)(void *arg, const struct provider *p);
     /* NULL: the server is not reached by HTTP. `done` (which may be NULL) is called from the loop;
-     * the request is gone when it returns, or is withdrawn. */
+     * the request is freed after that, or by `withdraw`. */
     struct side_request *(*request)(void *arg, const struct provider *p,
                                     const struct bus_request *request, bus_answer_fn *done,
                                     void *owner);
@@ -74,7 +74,7 @@ struct bus_host {
     /* Ask the server for its lists again, if it is up: a new generation of its catalog follows. */
     void (*relist)(void *arg, struct provider *p);
     /* Add or remove a server for an agent, also in the configuration file. 0, or negative with a
-     * reason for the agent. Adding only starts the server: the provider's state tells the rest. */
+     * reason for the agent. Adding only starts the server: the provider's state shows the rest. */
     int (*add)(void *arg, const struct bus_new_server *s, struct err *err);
     int (*remove)(void *arg, struct span name, struct err *err);
     /* Put a proxy's provider, which is in the router already, into the views. It leaves the views

@@ -121,7 +121,8 @@ enum rockbot_record rockbot_record(struct span name);
  */
 void rockbot_put(struct buf *out, enum rockbot_record type, const struct span *values);
 /* Validates `body` and finds the members: JSON_NONE for those that are absent or null. Fails, with
- * a reason, when `body` is no object, or a required member is absent or of another type. */
+ * a reason, when `body` is no object, a required member is absent, or any member is of another type
+ * or comes twice. */
 MUST_CHECK int rockbot_read(enum rockbot_record type, struct span body,
                             struct json_slot slots[ROCKBOT_MAX_MEMBERS], struct err *err);
 /* The text of a member; empty when it is absent. A text with escapes is in `scratch`, and valid

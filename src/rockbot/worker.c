@@ -1,5 +1,5 @@
 /* Starting and closing a worker, the subscriptions, which agents are served, and when to look at
- * the servers for changes. Called by hub/bus_role.c, job.c and the other worker files. */
+ * the servers for changes. Called by hub/bus_role.c, job.c, enclosures.c and other worker files. */
 #include "rockbot/worker.h"
 
 #include "base/log.h"
@@ -18,7 +18,7 @@ enum {
     INLINE_LIMIT = 32000,
     ATTACH_LIMIT = 64 * 1024,
     DELAY_KNOWN_MS = 5 * 60 * 1000, /* then measured again: clocks are set, and paths change */
-    AHEAD_MS = 30 * 1000,           /* a stamp further in the future tells nothing */
+    AHEAD_MS = 30 * 1000,           /* a stamp further in the future is ignored */
 };
 
 struct provider *worker_server(const struct bus_worker *w, struct span name)

@@ -55,7 +55,7 @@ struct bus_worker *bus_worker_new(struct loop *loop, struct bus *bus, const stru
                                   const struct bus_worker_options *options);
 /*
  * Takes no more messages, lets calls in flight end for up to 5 s, fails the rest, and replies to
- * each. `closed` is called from the loop; the worker is freed when it returns. Stop the servers and
+ * each. `closed` is called from the loop, when the worker is freed already. Stop the servers and
  * close the bus only then.
  */
 void bus_worker_close(struct bus_worker *w, void (*closed)(void *arg), void *arg);

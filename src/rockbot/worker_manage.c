@@ -1,5 +1,5 @@
-/* Handlers for management requests of agents: details, register and unregister, prompts, resources.
- * Called by worker.c for messages of served agents on the manage topic. */
+/* Handlers for management requests of agents: details, register and unregister, prompts, resources,
+ * answers to questions. Called by worker.c for messages of served agents on the manage topic. */
 #include "base/log.h"
 #include "base/map.h"
 #include "base/mem.h"

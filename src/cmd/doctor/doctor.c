@@ -7,7 +7,7 @@
 
 enum { OPT_NO_START = ARGS_OWN };
 
-/* False, with a message, if the configuration has no server of that name. */
+/* False, with a message, if the configuration does not have the server to check. */
 static bool has_server(const struct doctor *d)
 {
     if (!d->only || !d->config || config_server(d->config, d->only))

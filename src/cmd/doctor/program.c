@@ -196,7 +196,7 @@ const char *doctor_env(const char *const *names, const char **which)
     return NULL;
 }
 
-/* A proxy may fail too, and it is not in the configuration. */
+/* Reports a proxy from the environment: it can be the reason why the server is not reached. */
 static void check_proxy(struct subject *s, const char *host)
 {
     static const char *const secure[] = {"https_proxy", "HTTPS_PROXY", "all_proxy", "ALL_PROXY",

@@ -14,7 +14,8 @@ const char *doctor_plural(size_t n)
     return n == 1 ? "" : "s";
 }
 
-/* After the last check of the same group, so that a group stays together. */
+/* The node after which a check of this group is inserted, so that groups stay together: the last
+ * check of the group, or of the list. */
 static struct list *place_of(struct doctor *d, const char *group)
 {
     struct list *behind = d->checks.prev;

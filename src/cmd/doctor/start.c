@@ -179,7 +179,7 @@ static void report_up(struct trial *t, const struct provider *p, const struct mc
     json_out_number(&c->data, "prompts", p->catalog->n[ITEM_PROMPT]);
 }
 
-/* A server that came up at the second start only (deserves_another). */
+/* Warns about a server that came up only at the second start (see deserves_another). */
 static void check_era(struct trial *t, const struct provider *p, const struct mcp_provider *m)
 {
     if (p->stats.starts > 1 && strcmp(mcp_provider_version(m), MCP_MODERN) != 0)

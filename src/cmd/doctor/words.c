@@ -154,7 +154,7 @@ bool doctor_names_file(struct span argument)
 
     if (argument.n && (argument.p[0] == '-' || argument.p[0] == '@'))
         return false;
-    /* URLs, volumes of docker, variables, and whole programs in one argument */
+    /* no files: URLs, volumes of docker, variables, and whole programs in one argument */
     if (span_find(argument, ':') < argument.n || span_has_nocase(argument, SPAN("${")) ||
         span_find(argument, ' ') < argument.n)
         return false;

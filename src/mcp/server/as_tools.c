@@ -7,7 +7,7 @@
 #include "base/mem.h"
 #include "mcp/tool_call.h"
 
-/* How many resources, and bytes of them, the description of read_resource lists. */
+/* How many resources the description of read_resource lists, and in about how many bytes. */
 enum { MAX_SHOWN = 20, MAX_SHOWN_BYTES = 2000 };
 
 struct made_tool {
@@ -233,7 +233,7 @@ const char *as_tools_redirect(const struct made_tool *t, struct request *r, stru
     }
     r->op = t->op;
     tool_redirect(r, buf_view(&members), params);
-    /* The unescaped name is put behind the params in the buffer, to live as long. */
+    /* The unescaped name is put after the params in the same buffer, to live as long as they do. */
     json_unescape(&text, name);
     size_t n = params->n;
     buf_span(params, buf_view(&text));
@@ -301,7 +301,7 @@ static void put_resources(struct buf *out, struct span result)
     }
 }
 
-/* Has the prompt several speakers? Only then they are named. */
+/* Does the prompt have messages of the assistant? Only then each text begins with its role. */
 static bool is_dialogue(struct span messages)
 {
     struct json_iter it = json_iter(messages);
@@ -312,7 +312,7 @@ static bool is_dialogue(struct span messages)
     return false;
 }
 
-/* Contents of prompts are valid contents of tools; texts may need their speaker in front. */
+/* Contents of prompts are valid contents of tools; texts of a dialogue begin with their role. */
 static void put_messages(struct buf *out, struct span result)
 {
     struct span messages = json_get(result, "messages").value;

@@ -2,8 +2,8 @@
  * as_tools: a server's resources and prompts as tools, for clients that can use only tools.
  *
  * `read_resource` takes the uri of a resource, `get_prompt_NAME` the arguments of the prompt NAME.
- * The server gets the request that such a call stands for, so questions, progress and cancellation
- * go their usual way; only the result is turned into that of a tool.
+ * A call of such a tool is sent to the server as resources/read or prompts/get, so questions,
+ * progress and cancellation work as usual; only the result is turned into that of a tool.
  */
 #ifndef RIALTO_MCP_SERVER_AS_TOOLS_H
 #define RIALTO_MCP_SERVER_AS_TOOLS_H

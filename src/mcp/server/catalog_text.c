@@ -1,5 +1,5 @@
 /* A catalog written as lines of JSON, and read back with checks. Called by hub/memory.c, which
- * remembers what servers offered. */
+ * remembers what servers offered, and by hub/upgrade.c, which gives that to the next daemon. */
 #include "mcp/server/catalog_text.h"
 
 #include "mcp/protocol.h"
@@ -7,7 +7,7 @@
 
 enum { FORMAT = 2, MAX_ITEMS = 100000 };
 
-/* {"format":2,"items":2,"offers":3,"instructions":"..."}
+/* {"format":2,"items":2,"offers":3,"instructions":"...","declares":"..."}
  * {"kind":0,"own":"...","label":"...","flags":1,"item":{...}} */
 
 void catalog_text_put(struct buf *out, const struct catalog *c)

@@ -1,5 +1,5 @@
 /*
- * catalog_text: a catalog as text, to be kept while its server is not running, and back.
+ * catalog_text: a catalog written as text, to be kept while its server is not running, and read.
  *
  * One line of JSON for the catalog and one for each item. The text is checked like a server's lists
  * when it is read: a file may have been cut short, or written by another program.

@@ -5,15 +5,15 @@
 #include "base/log.h"
 #include "base/mem.h"
 
-/* Bytes of all of them together: agents read the text at the start of every conversation. */
+/* Bytes of all texts together: agents read them at the start of every conversation. */
 enum { MAX_TEXT = 64 * 1024 };
 
 struct context {
     struct buf text; /* complete */
     struct buf next; /* being collected */
-    size_t at;       /* which is next: the prompts of the catalog, then the resources named */
-    uint64_t asked;  /* id of our request for the one before `at`; it may have ended */
-    bool stale;      /* prompts or resources were listed again meanwhile */
+    size_t at;       /* what to fetch next: prompts of the catalog, then configured resources */
+    uint64_t asked;  /* id of the request for the piece before `at`; it may have ended */
+    bool stale;      /* prompts or resources were listed again during a fetch */
 };
 
 /* The prompt or resource before `at`, for people and for agents. */
@@ -99,7 +99,7 @@ static void answered(struct mcp_provider *p, struct sent *sent, const struct mcp
     struct context *c = p->context;
 
     (void)sent;
-    /* The answer is about the one before `at`, unless there are new lists. */
+    /* The answer is the piece before `at`, unless prompts or resources were listed again. */
     if (!c->stale && c->at <= p->core.catalog->n[ITEM_PROMPT] + p->extras.n_resources) {
         const struct context_piece piece = piece_before(p);
         if (m->rpc.kind == RPC_ERROR)

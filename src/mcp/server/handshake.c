@@ -1,6 +1,6 @@
 /* server/discover and initialize: a server's era, version and capabilities; giving a server up.
  * Called by provider.c when the link opens or closes, by ping.c and circle.c to give a server up,
- * and by lists.c when the lists are there. */
+ * and by lists.c when the first lists are complete. */
 #include "base/log.h"
 #include "base/mem.h"
 #include "mcp/circle.h"
@@ -15,7 +15,7 @@ static bool has(struct span object, const char *key)
     return json_get(object, key).type == JSON_OBJECT;
 }
 
-/* The loop's clock stands still while a program is started, so it is not used here. */
+/* The loop's clock does not advance while a program is started, so it is not used here. */
 void handshake_reached(struct mcp_provider *p, enum mcp_phase phase)
 {
     struct timespec now;
@@ -83,7 +83,7 @@ static void learn_instructions(struct mcp_provider *p, const struct mcp_message 
     }
 }
 
-/* `*kept` becomes the raw object, or NULL if it is none. */
+/* `*kept` becomes a copy of the raw object, or NULL if `slot` has none. */
 static void keep_object(char **kept, struct json_slot slot)
 {
     struct buf copy = {0};
@@ -106,7 +106,7 @@ static void learn_info(struct mcp_provider *p, const struct mcp_message *m)
     keep_object(&p->capabilities, m->slots[SLOT_CAPABILITIES]);
 }
 
-/* The handshake is done: from here on both eras go the same way. */
+/* The handshake is done: from here on the steps are the same in both eras. */
 static void get_to_work(struct mcp_provider *p, const struct mcp_message *m, struct span version)
 {
     handshake_reached(p, MCP_GREETED);
@@ -124,7 +124,7 @@ static void get_to_work(struct mcp_provider *p, const struct mcp_message *m, str
 
 static void discover(struct mcp_provider *p);
 
-/* False if the server was asked for the stateless era before, or must not be asked. */
+/* Try server/discover once more. False if that was done before, or must not be done. */
 static bool try_modern(struct mcp_provider *p)
 {
     bool may = p->wanted_era == MCP_ERA_AUTO || p->wanted_era == MCP_ERA_LEGACY_FIRST;
@@ -138,9 +138,8 @@ static bool try_modern(struct mcp_provider *p)
 }
 
 /*
- * The server is not of the initialize era after all. A server that took longer to start than we
- * wait for an answer to server/discover has read that question by now, and may be of the stateless
- * era.
+ * The server is not of the initialize era. It may be of the stateless era, and only have taken
+ * longer to start than we wait for an answer to server/discover.
  */
 static void refused_initialize(struct mcp_provider *p, struct span error)
 {
@@ -199,8 +198,9 @@ static void initialize(struct mcp_provider *p)
 /* --- the stateless era --- */
 
 /*
- * A server that is silent for this long does not know server/discover. The verdict "legacy" is kept
- * for a day: initialize still works after an upgrade, so the server must be probed again some time.
+ * We assume that a server that is silent for this long does not know server/discover. The verdict
+ * "legacy" is kept for a day only: a server that was upgraded since still answers initialize, so
+ * nothing else would show that it has to be probed again.
  */
 enum { SILENCE_MS = 3000, VERDICT_MS = 24 * 3600 * 1000 };
 
@@ -261,8 +261,9 @@ static void discover_failed(struct mcp_provider *p, struct sent *sent, int statu
 }
 
 /*
- * The server was only slow to start, as those of npx and uvx are, and is of the stateless era after
- * all. It has been sent initialize meanwhile, so it is started again, and given its time.
+ * A late answer to server/discover: the server is of the stateless era, and was only slow to start,
+ * as with npx and uvx. By now it was sent initialize. If it has not answered that, it is started
+ * again, this time without the limit of SILENCE_MS.
  */
 static void late_answered(struct mcp_provider *p, struct sent *sent, const struct mcp_message *m)
 {
@@ -273,7 +274,7 @@ static void late_answered(struct mcp_provider *p, struct sent *sent, const struc
     p->knows_modern = true;
     p->legacy_until = 0;
     if (greeted)
-        return; /* at the next start */
+        return; /* the next start begins with server/discover */
     handshake_reached(p, MCP_GREETED);
     handshake_give_up(p, "answered server/discover late: it is started again");
 }
@@ -291,7 +292,7 @@ void handshake_on_silence(struct timer *t)
              "does not answer server/discover: trying initialize (`era: legacy` in its "
              "entry saves the %d s of waiting)",
              SILENCE_MS / 1000);
-    LIST_EACH (&p->all_sent, it) { /* server/discover alone */
+    LIST_EACH (&p->all_sent, it) { /* only server/discover is there */
         struct sent *sent = LIST_ENTRY(it, struct sent, node);
         sent->answered = late_answered;
         sent->failed = late_failed;
@@ -313,7 +314,7 @@ static void discover(struct mcp_provider *p)
 {
     p->modern = true;
     snprintf(p->version, sizeof p->version, "%s", MCP_MODERN);
-    /* A server known to be of this era may take its time, like any server that starts. */
+    /* A server known to be of this era may take as long as any server that starts. */
     bool known = p->wanted_era == MCP_ERA_MODERN || p->knows_modern;
     if (!p->ops->reports_failures && !known)
         timer_set(router_timers(p->core.router), &p->probe, SILENCE_MS);

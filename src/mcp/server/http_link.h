@@ -17,11 +17,11 @@
 
 enum link_phase {
     LINK_DOWN,
-    LINK_OPENING,  /* `open` was called; mcp_provider_connected is owed */
+    LINK_OPENING,  /* `open` was called; mcp_provider_connected will follow */
     LINK_FRESH,    /* no session: only the handshake and requests of the stateless era go out */
     LINK_GREETING, /* initialize is under way; other messages wait */
     LINK_READY,    /* the server accepted notifications/initialized */
-    LINK_CLOSING,  /* `close` was called; mcp_provider_closed is owed */
+    LINK_CLOSING,  /* `close` was called; mcp_provider_closed will follow */
 };
 
 /* An SSE stream that is read, and what is needed to resume the stream. */
@@ -43,7 +43,7 @@ struct server_post {
     bool initialize, initialized;
     bool greets; /* a request of the handshake, of either era */
     bool modern;
-    bool repeatable, repeated; /* may be sent twice, even if the server saw the first; was */
+    bool repeatable, repeated; /* may be sent twice, even if the first one arrived; was so */
     char version[16];
     struct buf lines; /* additional header lines */
     struct buf body;  /* the message, while no fetch has it */
@@ -51,7 +51,7 @@ struct server_post {
     unsigned epoch;    /* the session in which the message was sent */
     bool with_session; /* the request carried a session id */
     bool resent;       /* sent again, in a later session */
-    uint64_t token;    /* number of the token that it was sent with; 0 = none */
+    uint64_t token;    /* number of the token in the request; 0 = none */
     bool resigned;     /* sent again, with another token */
     int status;
     bool json;            /* the answer's Content-Type is JSON */
@@ -76,7 +76,7 @@ struct listening {
     struct buf refusal;   /* body of a response that is not a stream */
     struct buf challenge; /* of an answer 401 or 403 */
     uint64_t token;       /* number of the token of the request; 0 = none */
-    bool resigned;        /* the last try was with another token than the one before */
+    bool resigned;        /* opened again with another token, since it last worked */
     bool unsigned_yet;    /* waits for a token */
     bool worked;          /* this session had a stream, or may have had one */
     bool busy, discarded; /* as in struct server_post */
@@ -121,12 +121,12 @@ void http_upstream_lost(struct http_upstream *u, const char *why);
 bool http_upstream_turn(struct http_upstream *u);
 /* The server accepted notifications/initialized: send the messages that waited. */
 void http_upstream_ready(struct http_upstream *u);
-/* The server does not know our session any more: greet again, or give up. */
+/* The server does not know our session any more: do the handshake again, or give up. */
 void http_upstream_forgotten(struct http_upstream *u);
 /* May a request be sent now? False: not before there is a token. The caller puts the post into
  * `unsent`, or sets `unsigned_yet`. */
 bool http_upstream_may_send(struct http_upstream *u);
-/* The server wants a sign-in that it was not given: it is gone until somebody has signed in. */
+/* The server wants a sign-in: close the link until somebody has signed in. */
 void http_upstream_lock(struct http_upstream *u, const char *why);
 
 /* --- http_post.c --- */
@@ -140,10 +140,10 @@ void http_listen_start(struct http_upstream *u);
 void http_listen_stop(struct http_upstream *u);
 /* The stream waited for a token: open it now. */
 void http_listen_go_on(struct http_upstream *u);
-/* The stream was refused for want of a token: open it again, once, if there is to be another. False
- * if there is none; `why` then tells people what to do, or is empty. */
+/* The stream was refused with its token: open it again, once, if there is or will be another token.
+ * False if not; `why` then tells people what to do, or is empty. */
 bool http_listen_sign_again(struct listening *l, struct buf *why);
-/* For both kinds of standing stream. `too_long` may be NULL where the decoder skips. */
+/* For both kinds of standing stream. `too_long` may be NULL if the decoder has `skips` set. */
 struct listening *http_listen_new(struct http_upstream *u);
 void http_listen_feed(struct listening *l, struct span chunk, sse_event_fn *on_event,
                       void (*too_long)(struct listening *l));
@@ -159,14 +159,14 @@ struct request_spec {
     bool with_session;
     const char *last_id; /* of the stream to resume; NULL for a new stream */
     struct buf *body;    /* taken over */
-    uint64_t *token;     /* gets the number of the token that is shown; may be NULL */
+    uint64_t *token;     /* gets the number of the token in the request; may be NULL */
 };
 struct http_fetch *http_request_start(struct http_upstream *u, const struct request_spec *spec,
                                       const struct http_fetch_events *on, void *owner);
 bool http_request_type_is(const struct http_head *head, const char *type);
-/* Keep what a 401 or 403 demands. */
+/* Keep the WWW-Authenticate headers of a 401 or 403. */
 void http_request_keep_challenge(struct buf *out, const struct http_head *head);
-/* Asks the signer about a request that was refused with this token. */
+/* Ask the signer what to do after a request with this token was refused. */
 enum http_signed http_request_resign(struct http_upstream *u, int status, uint64_t token,
                                      struct span challenge, struct buf *why);
 /* Does the response say that the server does not know the session? */

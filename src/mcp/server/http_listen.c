@@ -8,7 +8,7 @@
 #include <errno.h>
 
 enum {
-    FIRST_MS = 250,     /* wait from the end of a stream to the first new try, about */
+    FIRST_MS = 250,     /* wait from the end of a stream to the first retry, about */
     MAX_MS = 30 * 1000, /* longest wait between tries */
     UNPROVEN_TRIES = 3, /* if the server never gave a stream: some always answer 500 */
     REFUSAL_MAX = 4096,
@@ -116,7 +116,7 @@ static void try_later(struct listening *l)
 
     if (!l->worked && l->backoff.failures > UNPROVEN_TRIES)
         return;
-    /* The server's `retry` replaces the first wait, and is the least for each later one. */
+    /* The server's `retry` replaces the first wait, and is the minimum for each later one. */
     if (l->source.retry >= 0 && (l->backoff.failures == 1 || wait < (uint64_t)l->source.retry))
         wait = (uint64_t)l->source.retry;
     timer_set(loop_timers(l->link->loop), &l->timer, wait);

@@ -21,7 +21,7 @@ static void on_timer(struct timer *t);
 
 /* --- life --- */
 
-/* Does the Mcp-Name header repeat the name or uri in a request of this method? */
+/* Does the Mcp-Name header repeat the name, uri or task id in a request of this method? */
 static bool is_named(const char *method)
 {
     static const char *const methods[] = {"tools/call", "prompts/get",  "resources/read",
@@ -68,7 +68,7 @@ struct server_post *http_post_new(struct http_upstream *u, const struct mcp_parc
     if (p->modern)
         put_modern_lines(p, parcel);
     else if (p->initialize && mcp_provider_core(u->provider)->stand_in)
-        /* The server knows the stateless era, and may know no other: it wants to see this. */
+        /* This server speaks the stateless era, perhaps only that, and may want its headers. */
         buf_str(&p->lines, "Mcp-Method: initialize\r\n");
     buf_span(&p->lines, parcel->headers);
     if (p->id)
@@ -193,8 +193,7 @@ static void on_event(void *owner, const struct sse_event *event)
     if (!event->data.n || !span_is(event->name, "message"))
         return;
     mcp_provider_receive(u->provider, event->data, p->id);
-    /* The server should end the stream now. If we cut the stream at once, the connection is lost.
-     */
+    /* The server should end the stream now. If we end it, the connection is lost. */
     if (!p->discarded && !timer_is_set(&p->timer) && !mcp_provider_expects(u->provider, p->id))
         timer_set(loop_timers(u->loop), &p->timer, LINGER_MS);
 }
@@ -311,17 +310,17 @@ static bool session_lost(struct server_post *p)
     if (news)
         http_upstream_forgotten(u);
     else if (again && u->phase == LINK_READY)
-        http_post_send(p); /* another post noticed first, and the next session is up */
+        http_post_send(p); /* another post noticed this first, and the next session is up */
     return again;
 }
 
-/* A token may be missing, or was refused. True if that is seen to: the request is sent again with
- * another token, or has failed for want of one. */
+/* A token may be missing, or was refused. True if that is handled: the request is sent again with
+ * another token, or has failed because there is none. */
 static bool see_to_token(struct server_post *p)
 {
     struct http_upstream *u = p->link;
-    bool locks =
-        !p->greets && u->token_shown; /* who serves us without one does so for other calls */
+    /* A server that was never sent a token serves other calls without one: the link stays open. */
+    bool locks = !p->greets && u->token_shown;
     BUF_SCOPED why = {0};
     enum http_signed now =
         p->resuming ? HTTP_SIGNED_NOT
@@ -335,9 +334,9 @@ static bool see_to_token(struct server_post *p)
     }
     if (!why.n)
         return false;
-    /* A missing token is not missing credentials, for the provider: it comes back by itself. */
+    /* 503 instead of 401: the provider must not wait for a sign-in, which this does not need. */
     fail(p, now == HTTP_SIGNED_LATER ? 503 : p->status, true, buf_cstr(&why));
-    /* In the handshake the provider gives the link up by itself. */
+    /* During the handshake the provider itself gives the link up. */
     if (now == HTTP_SIGNED_OUT && locks)
         http_upstream_lock(u, buf_cstr(&why));
     return true;

@@ -64,7 +64,7 @@ static void add_configured(struct header_list *l, const struct http_upstream *u)
     }
 }
 
-/* The token goes to the server's own address, which http_url_resolve has made sure of. */
+/* The token goes only to the server's own host: http_url_resolve gives no other address. */
 static void add_token(struct header_list *l, const struct http_upstream *u, uint64_t *number)
 {
     struct http_signer *signer = u->options.signer;

@@ -79,7 +79,7 @@ static void report(struct timer *t)
 /* --- ways to the server --- */
 
 /* Tried in this order; the next `open` begins with the way that worked. Ways that have a path are
- * for configured addresses that have none, from people who know only the host. */
+ * for configured addresses that have none: users may know only the host. */
 static const struct way {
     const char *path; /* NULL: the address as configured */
     bool old_sse;
@@ -120,7 +120,7 @@ static void take_way(struct http_upstream *u)
         timer_set(loop_timers(u->loop), &u->report, 0);
 }
 
-/* Calls are kept from now on, to go on after another sign-in (core/provider.h). */
+/* With a token, calls are kept, to be sent again after another sign-in (core/provider.h). */
 static void note_token(struct http_upstream *u)
 {
     struct http_signer *signer = u->options.signer;
@@ -172,7 +172,7 @@ bool http_upstream_may_send(struct http_upstream *u)
     return !signer || u->phase == LINK_CLOSING || signer->ready(signer, &u->token_wait);
 }
 
-/* There is a token now, or none to be had: send what waited. */
+/* There is a token now, or it could not be fetched: send what waited. */
 static void on_token(struct http_signer_wait *w)
 {
     struct http_upstream *u = CONTAINER_OF(w, struct http_upstream, token_wait);
@@ -290,7 +290,8 @@ static bool link_forget(void *link, uint64_t id)
     struct http_upstream *u = link;
     struct server_post *p = idmap_get(&u->by_id, id);
     bool waits = p && !p->fetch && !p->resuming && !timer_is_set(&p->timer);
-    /* The server never saw a held request; in the stateless era a closed stream cancels. */
+    /* The server never saw a request that waits here, and in the stateless era closing the stream
+     * cancels: neither needs a notification. */
     bool known = waits || (p && p->modern && !u->old_sse);
 
     if (p)

@@ -1,6 +1,6 @@
 /* A server's lists: fetched page by page, each item checked and overridden, and the catalog
- * published. Called by handshake.c after the greeting, by provider.c when lists change, by
- * context.c and as_tools.c. */
+ * published. Called by handshake.c after the handshake, by notices.c when lists change, by
+ * provider.c, context.c and as_tools.c. */
 #include "base/log.h"
 #include "base/mem.h"
 #include "mcp/circle.h"
@@ -11,7 +11,7 @@
 #include "mcp/server/tool_text.h"
 #include "mcp/server/upstream.h"
 
-/* A server that never stops giving cursors must not keep us busy for ever. */
+/* A server that never stops sending cursors must not keep us busy for ever. */
 enum { MAX_PAGES = 1000, MAX_ITEMS = 100000 };
 
 static void fetch_next(struct mcp_provider *p);
@@ -80,8 +80,9 @@ static struct span one_line(struct span raw, struct buf *line)
 }
 
 /*
- * Clients refuse a whole list for one tool whose schema is not that of an object, and some want to
- * see `properties` in the schema. Such a tool gets a schema that allows everything.
+ * Clients refuse a whole list for one tool whose schema is not that of an object. A schema without
+ * a type gets that type; another one is replaced by a schema that allows everything, which has
+ * `properties` because some clients want to see them.
  */
 static struct span with_schema(struct span raw, const struct json_slot *schema, struct buf *out)
 {
@@ -105,7 +106,7 @@ static struct span with_schema(struct span raw, const struct json_slot *schema, 
     return buf_view(out);
 }
 
-/* A server of the stateless era decides by itself, call by call. */
+/* A server of the stateless era decides call by call whether a tool runs as a task. */
 static unsigned task_flags(const struct mcp_provider *p, const struct json_slot in[IN_COUNT])
 {
     if (!(p->offers & OFFERS_TASKS))
@@ -162,7 +163,7 @@ static void offer(struct mcp_provider *p, enum item_kind kind, struct span own, 
     buf_fini(&name);
 }
 
-/* Is the item to be left out? An item that agents could read in another way than we do is. */
+/* Must the item be left out? It must if agents could read it in another way than we do. */
 static bool leave_out(struct mcp_provider *p, enum item_kind kind, struct span raw,
                       struct json_slot in[IN_COUNT])
 {
@@ -299,7 +300,7 @@ static void set_instructions(struct mcp_provider *p, struct catalog *c)
     buf_fini(&text);
 }
 
-/* Has a tool that was listed before become another one? */
+/* Has a tool changed, in what a person approves, since it was listed before? */
 static bool has_changed(const struct item *before, const struct item *now)
 {
     BUF_SCOPED was = {0}, is = {0};
@@ -311,8 +312,8 @@ static bool has_changed(const struct item *before, const struct item *now)
     return !span_eq(buf_view(&was), buf_view(&is));
 }
 
-/* Say in the log which tools have changed since they were listed, and which of those that are new
- * or changed have text that nobody sees. */
+/* Log which tools have changed since they were listed, and which new or changed tools have
+ * invisible characters in their description. */
 static void tell_alterations(const struct mcp_provider *p, const struct catalog *before,
                              const struct catalog *now)
 {
@@ -383,7 +384,7 @@ static void fetch_next(struct mcp_provider *p)
     finish(p);
 }
 
-/* Copy all items but the tools that we made, which are made again. */
+/* Copy all items except the tools that we made, which are made again. */
 static void copy_listed(struct catalog *to, const struct catalog *from, enum item_kind kind)
 {
     for (size_t i = 0; from && i < from->n[kind]; i++)

@@ -1,4 +1,4 @@
-/* Notifications of a server, given to the calls that they belong to, or to everybody whom they
+/* Notifications of a server, given to the calls that they belong to, or to all consumers that they
  * concern. Called by provider.c. */
 #include "mcp/server/task_watch.h"
 #include "mcp/server/upstream.h"
@@ -18,8 +18,8 @@ static void receive_progress(struct mcp_provider *p, const struct mcp_message *m
                                            .from = &p->core});
 }
 
-/* The params of a notification, without the id of our subscription on which it may have come, and
- * with the id of its task as callers know it. */
+/* The params of a notification for consumers: without the id of our subscription, or with the id
+ * of its task as callers know it. */
 static struct span told_params(const struct mcp_provider *p, const struct mcp_message *m,
                                struct buf *scratch)
 {
@@ -31,7 +31,7 @@ static struct span told_params(const struct mcp_provider *p, const struct mcp_me
     return buf_view(scratch);
 }
 
-/* To the call on whose stream the event came, else as router_tell does. */
+/* Give the event to the call on whose stream it came, else to router_tell. */
 static void tell(struct mcp_provider *p, uint64_t about, const struct event *event)
 {
     const struct sent *sent = idmap_get(&p->sent, about);
@@ -91,8 +91,8 @@ static void prompts_changed(struct mcp_provider *p, const struct mcp_message *m,
     lists_changed(p, 1u << ITEM_PROMPT);
 }
 
-/* This notification comes when the call that asked may be over. Of all sessions only the one that
- * was asked knows the elicitation's id, and passes the notification on. */
+/* The call that asked may have ended before this notification comes: then it is broadcast. Only the
+ * session that was asked knows the elicitation's id, and passes the notification on. */
 static void receive_completed(struct mcp_provider *p, const struct mcp_message *m, uint64_t about)
 {
     const struct sent *sent = idmap_get(&p->sent, about);
@@ -107,8 +107,8 @@ static void receive_completed(struct mcp_provider *p, const struct mcp_message *
         router_broadcast(&p->core, &event);
 }
 
-/* A bridge does not repeat what it learned between its lists and this subscription, and that may be
- * what shows that the bridge leads back to us (circle.h). */
+/* If the server is a bridge, ask for its lists again: they may have changed before the subscription
+ * began, and the change may show that the bridge leads back to us (circle.h). */
 static void subscribed(struct mcp_provider *p, const struct mcp_message *m, uint64_t about)
 {
     const struct sent *ours = upstream_sent_of(p, m->slots[SLOT_META_SUBSCRIPTION].value);

@@ -31,7 +31,7 @@ bool overrides_restrict(const struct mcp_overrides *all);
 const struct mcp_override *override_find(const struct mcp_overrides *all, struct span own);
 /* Append the tool's JSON as agents are to see it. */
 void override_put_tool(struct buf *out, const struct mcp_override *o, struct span raw);
-/* Does the request give, under a name that only differs in case, an argument that is pinned? */
+/* Does an argument have a name that a lenient server takes for that of a pinned argument? */
 bool override_is_evaded(const struct mcp_override *o, const struct request *r);
 /*
  * The request with the pinned arguments in place; its params are in `params`. The same request when

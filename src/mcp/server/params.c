@@ -1,6 +1,6 @@
 /* Params of a request with name and `_meta` replaced and all other members kept byte for byte.
- * Called by upstream_calls.c for calls to the server, by provider.c for asks and notifications of
- * the server. */
+ * Called by upstream_calls.c for calls to the server, by provider.c and notices.c for asks and
+ * notifications of the server. */
 #include "mcp/server/upstream.h"
 
 static void put_meta(struct buf *out, const struct request *r, struct span own)
@@ -23,7 +23,7 @@ static void put_piece(struct buf *out, const struct request *r, size_t from, siz
         mcp_put_raw(out, piece);
 }
 
-/* Put new members behind the opening brace; returns where the rest of the params begins. */
+/* Put new members after the opening brace; returns where the rest of the params begins. */
 static size_t put_front(struct buf *out, const struct request *r, struct span own_meta, bool meta,
                         struct span extra)
 {

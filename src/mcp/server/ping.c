@@ -27,7 +27,7 @@ static void ping_failed(struct mcp_provider *p, struct sent *sent, int status, c
 {
     (void)sent;
     if (status) {
-        is_alive(p); /* an error is an answer as well: the server is alive */
+        is_alive(p); /* an HTTP status is an answer as well */
         return;
     }
     p->pinged = NULL;

@@ -1,6 +1,6 @@
-/* Messages from a server (answers, asks, notifications) given to the calls they belong to, and the
- * provider's start, stop and settings. Called by the links for each message, and by hub/ to make,
- * set up and free providers. */
+/* Messages from a server: answers and asks given to the calls they belong to, notifications to
+ * notices.c; and the provider's start, stop and settings. Called by the links for each message, by
+ * hub/ to make, set up and free providers, by admin/ and cmd/ to show them. */
 #include "mcp/server/provider.h"
 
 #include "base/id.h"
@@ -101,7 +101,7 @@ static void receive_request(struct mcp_provider *p, const struct mcp_message *m,
     } else if (rpc_method_is(&m->rpc, "ping")) {
         respond(p, m->rpc.id, SPAN("{}"));
     } else if (!ask.needs || p->modern) {
-        /* In the stateless era servers ask by their results: nobody would answer this one. */
+        /* In the stateless era servers ask in their results, and clients answer no requests. */
         respond_error(p, m->rpc.id, RPC_METHOD_NOT_FOUND, "Method not found");
     } else if (!p->watches.n || !task_watch_ask(p, m, about, &ask)) {
         receive_ask(p, m, about, &ask);
@@ -205,8 +205,8 @@ void mcp_provider_greet_again(struct mcp_provider *p)
     handshake_start(p);
 }
 
-/* The call that a response too long to keep answers. Only the beginning is known: if the id comes
- * before the result, the text up to the result is a message without result. */
+/* The call whose response is too long to keep. Only the beginning of the response is known: if the
+ * id comes before the result, the text up to the result is a message without result. */
 static struct call *owner_of_head(const struct mcp_provider *p, struct span head)
 {
     static const struct span contents[] = {{",\"result\":", 10}, {",\"error\":", 9}};
@@ -242,8 +242,7 @@ void mcp_provider_too_long(struct mcp_provider *p, struct span head, size_t limi
     if (!owner)
         owner = ask_sole_call(&p->core);
     if (!owner)
-        return; /* it is not known which call was answered: the deadlines of the open calls decide
-                 */
+        return; /* it is not known which call was answered: that call ends by its deadline */
     upstream_sent_free(p, owner->provider_data);
     buf_printf(&text, "server '%s' answered with more than %zu bytes (limits.message)", p->alias,
                limit);
@@ -261,7 +260,7 @@ uint64_t mcp_provider_phase(const struct mcp_provider *p, enum mcp_phase phase)
 
 void mcp_provider_connected(struct mcp_provider *p)
 {
-    /* A process that starts again gives ids again that another process gave before. */
+    /* A new process may give its tasks ids that the process before it has given to others. */
     p->instance = p->ops->outlived ? 0 : id_random_u64() | 1;
     handshake_reached(p, MCP_CONNECTED);
     ping_start(p);
@@ -272,7 +271,7 @@ static void drop_sent(struct mcp_provider *p)
 {
     struct sent *sent;
 
-    while ((sent = LIST_FIRST(&p->all_sent, struct sent, node))) /* one may free another */
+    while ((sent = LIST_FIRST(&p->all_sent, struct sent, node))) /* freeing one may free another */
         upstream_sent_free(p, sent);
 }
 
@@ -410,7 +409,7 @@ bool mcp_provider_promise(const struct mcp_provider *p, struct buf *out)
     return p->key && p->ops->promise && p->ops->promise(p->link, out);
 }
 
-/* What else the server may still answer, such as a list, the other daemon asks for itself. */
+/* Other answers that we wait for, such as a list, are lost: the other daemon asks again. */
 bool mcp_provider_leave(struct mcp_provider *p, size_t moving, struct buf *note, int fds[3],
                         struct buf *early)
 {

@@ -3,7 +3,7 @@
  *
  * The provider does the handshake, collects the four lists into catalogs, turns verbs into requests
  * of its own hop and the server's messages into verbs. The transport is a *link* (child process,
- * HTTP, WebSocket): a small table of functions, and the calls below by which the link reports back.
+ * HTTP, WebSocket): a small table of functions, and the functions below that the link calls.
  *
  * Nouns: mcp_provider_.
  */
@@ -27,12 +27,12 @@ struct mcp_parcel {
     const char *version; /* protocol revision to declare; NULL while none is agreed on */
     bool modern;         /* a request of the stateless era: headers repeat the body, no session */
     struct span headers; /* more header lines the request must carry on HTTP ("K: v\r\n") */
-    uint64_t about;      /* answers and cancellations: the request of ours they concern, or 0 */
+    uint64_t about;      /* of an answer: our request during which the server asked, or 0 */
     struct span own_id;  /* the raw id that the client gave the request, where it is known */
 };
 
 struct mcp_link_ops {
-    /* Begin to connect; reports by mcp_provider_connected or _closed, but not from inside. */
+    /* Begin to connect; mcp_provider_connected or _closed follows, _closed not from inside. */
     void (*open)(void *link);
     /* `begin` returns the buffer to append the next message to; `end` sends the message. */
     struct buf *(*begin)(void *link);
@@ -52,9 +52,9 @@ struct mcp_link_ops {
     void (*free)(void *link);
     /* The link reports every request that fails, so silence says nothing about the server. */
     bool reports_failures;
-    /* The server is not ours to start: its tasks outlive the link. */
+    /* The server does not end with the link, and neither do its tasks. */
     bool outlived;
-    /* Another daemon takes over; see mcp_provider_promise and the like. May be NULL. */
+    /* Another daemon takes over: see mcp_provider_is_promised, _promise, _leave. May be NULL. */
     bool (*is_promised)(const void *link);
     bool (*promise)(const void *link, struct buf *out);
     bool (*leave)(void *link, struct buf *note, int fds[3], struct buf *early);
@@ -92,7 +92,7 @@ void mcp_provider_set_era(struct mcp_provider *p, enum mcp_era era);
 void mcp_provider_set_plain(struct mcp_provider *p);
 /* Borrowed: the rows must outlive the provider. */
 void mcp_provider_set_overrides(struct mcp_provider *p, const struct mcp_overrides *overrides);
-/* Borrowed as well; before the provider is started. */
+/* Borrowed: what `extras` points to must outlive the provider. Before the provider is started. */
 void mcp_provider_set_extras(struct mcp_provider *p, const struct mcp_extras *extras);
 /* What the agent can be asked, for an instance of one session; before the provider is started. */
 void mcp_provider_set_answers(struct mcp_provider *p, unsigned answers);
@@ -102,9 +102,9 @@ void mcp_provider_set_ping(struct mcp_provider *p, uint64_t interval_ms);
  * to the log. */
 void mcp_provider_set_discreet(struct mcp_provider *p);
 /*
- * `admits` decides about each tool as the server lists it, before overrides: a tool that it does
- * not let in is neither listed nor called. NULL: all are let in. Lists that are known already are
- * not looked at again: mcp_provider_relist.
+ * `admits` decides about each tool as the server lists it, before overrides: a tool for which it
+ * returns false is neither listed nor called. NULL: all tools are offered. It is not asked about
+ * lists that were fetched before: for that, call mcp_provider_relist.
  */
 void mcp_provider_set_judge(struct mcp_provider *p,
                             bool (*admits)(void *arg, const char *alias, struct span name,
@@ -134,25 +134,25 @@ uint64_t mcp_provider_phase(const struct mcp_provider *p, enum mcp_phase phase);
 const struct traffic *mcp_provider_traffic(const struct mcp_provider *p);
 /* The server's serverInfo: a raw object with name and version; empty before the handshake. */
 struct span mcp_provider_info(const struct mcp_provider *p);
-/* The same for its capabilities. */
+/* The server's capabilities: a raw object; empty before the handshake. */
 struct span mcp_provider_capabilities(const struct mcp_provider *p);
 /* The server's own instructions; NULL when it has none. */
 const char *mcp_provider_instructions(const struct mcp_provider *p);
 
 /* --- another daemon takes over --- */
-/* What the server is known by in the next daemon; without a key it is not handed over. Before the
+/* Identifies the server in the next daemon; without a key the server is not handed over. Before the
  * provider is started. */
 void mcp_provider_set_key(struct mcp_provider *p, const char *key);
 const char *mcp_provider_key(const struct mcp_provider *p);
-/* Does the daemon before us hand this server's program over? */
+/* Will the daemon before us hand this server's program over to us? */
 bool mcp_provider_is_promised(const struct mcp_provider *p);
 /* The running program, as the other daemon expects it (io/heirloom.h). False: there is none that
  * could be handed over. */
 MUST_CHECK bool mcp_provider_promise(const struct mcp_provider *p, struct buf *out);
 /*
  * Hand the program over: its pipes in `fds`, which the caller closes, what the other daemon must
- * know in `note` (members of an object), and the output that was read already. `moving`: how many
- * open calls go with it. False: not now.
+ * know in `note` (members of an object), and in `early` the output that was read but not handled.
+ * `moving`: how many open calls are handed over as well. False: not possible now.
  */
 MUST_CHECK bool mcp_provider_leave(struct mcp_provider *p, size_t moving, struct buf *note,
                                    int fds[3], struct buf *early);
@@ -162,7 +162,7 @@ MUST_CHECK bool mcp_provider_put_going_on(const struct mcp_provider *p, const st
                                           struct buf *out);
 
 /* --- for the link --- */
-/* Requests of ours have ids above this: the daemon before us has used those up to here. */
+/* Give our requests ids above `last`: the daemon before us has used the others. */
 void mcp_provider_skip_ids(struct mcp_provider *p, uint64_t last);
 uint64_t mcp_provider_last_id(const struct mcp_provider *p);
 void mcp_provider_connected(struct mcp_provider *p);

@@ -1,5 +1,6 @@
 /* The link to a server that is a child process: started, lines in and out, its last line of stderr,
- * stopped. Made by hub/server.c; the provider calls its link functions. */
+ * stopped, handed over to the next daemon. Made by hub/server.c; the provider calls its link
+ * functions. */
 #include "mcp/server/stdio_upstream.h"
 
 #include "base/log.h"
@@ -21,27 +22,26 @@ struct stdio_upstream {
     struct stream *stream; /* NULL when closed */
     struct lines lines;
     struct buf discard;    /* takes messages that are sent after the pipe broke */
-    struct timer report;   /* tells of a failed start from the loop, not from inside `open` */
+    struct timer report;   /* reports a failed start from the loop, not from inside `open` */
     char why[256];         /* the reason of that failure */
     char last_stderr[160]; /* often says why a server ended */
     uint64_t stderr_at;    /* when it came */
-    bool before;           /* the child is not the server, but the step before it */
-    bool closing;          /* nothing is to be started any more */
+    bool before;           /* the child is not the server, but options.before */
+    bool closing;          /* nothing may be started any more */
     struct buf denied;     /* the last line of stderr about something refused; only with a cage */
     uint64_t denied_at;    /* when it came */
     struct buf refused, remedy; /* what the cage refused to the server that ended last */
     struct heirloom *heirloom;  /* the program of the daemon before us that we wait for; or NULL */
-    struct map
-        greetings;       /* method of the handshake -> the server's answer (struct kept_greeting) */
-    bool greeting;       /* the handshake is going on: its answers are kept */
-    bool known;          /* the program has had its handshake, with the daemon before us */
-    struct buf held;     /* the message being written meanwhile */
+    struct map greetings;       /* method of the handshake -> struct kept_greeting */
+    bool greeting;              /* the handshake is going on: its answers are kept */
+    bool known;          /* the daemon before us did the handshake: ours gets the kept answers */
+    struct buf held;     /* the message being written while `known` is set */
     struct timer answer; /* gives the handshake the kept answer */
     uint64_t answer_id;
     const struct kept_greeting *answered;
 };
 
-/* A server's answer in the handshake, as the next daemon can give it to itself. */
+/* A server's answer in the handshake, kept for the handshake of the next daemon. */
 struct kept_greeting {
     uint64_t id;     /* of our request */
     size_t n;        /* 0: no answer so far */
@@ -49,11 +49,11 @@ struct kept_greeting {
     char bytes[];
 };
 
-/* A line of stderr says why the server ended only if it came within this time before the end; one
- * from the start, such as a greeting, does not. */
+/* A line of stderr counts as the reason of the server's end only if it came within this time before
+ * the end; an older one, such as a greeting at the start, does not. */
 enum { LAST_WORDS_MS = 1000 };
 
-/* --- the handshake, which a program has once, with the first daemon that owns it --- */
+/* --- the handshake: a program has only one, with the first daemon that owns it --- */
 
 static void forget_greetings(struct stdio_upstream *u)
 {
@@ -84,7 +84,7 @@ static bool is_of_handshake(const struct mcp_parcel *parcel)
             strcmp(parcel->method, "server/discover") == 0);
 }
 
-/* Is this the answer to a request of the handshake? Then it is kept. */
+/* Keep the line if it is the answer to a request of the handshake. */
 static void listen_to_greeting(struct stdio_upstream *u, struct span line)
 {
     struct rpc_message m;
@@ -121,7 +121,7 @@ static void on_answer(struct timer *t)
     mcp_provider_receive(u->provider, buf_view(&line), 0);
 }
 
-/* A message to a program that has had its handshake: true if it is not to be sent. */
+/* The program has had its handshake: true if this message is a part of that, and is not sent. */
 static bool is_known_already(struct stdio_upstream *u, const struct mcp_parcel *parcel)
 {
     const struct kept_greeting *g =
@@ -176,7 +176,7 @@ static void on_stream_closed(void *owner, const char *reason)
 
 static const struct stream_events stream_events = {.data = on_data, .closed = on_stream_closed};
 
-/* Name the cage, if `line` says that something was refused: what, and what would allow it. */
+/* If `line` says that something was refused, append what the cage refuses and what allows it. */
 static void blame_cage(struct stdio_upstream *u, struct span line, struct buf *why)
 {
     const struct cage_rules *cage = u->options.cage;
@@ -223,7 +223,7 @@ static void on_stderr(void *owner, struct span line)
     line = span_trim(line);
     if (!line.n)
         return;
-    /* Before the line is cut: half a secret would not be recognised. */
+    /* Redacted before the line is cut: half a secret would not be recognised. */
     log_redact(&clean, line);
     u->stderr_at = loop_timers(u->loop)->now;
     snprintf(u->last_stderr, sizeof u->last_stderr, "%.150s", buf_cstr(&clean));
@@ -277,22 +277,22 @@ static void explain_failure(struct stdio_upstream *u, const struct err *err)
     timer_set(loop_timers(u->loop), &u->report, 0);
 }
 
-/* The server runs: speak with it from now on. */
+/* The server runs: read and write its stream from now on. */
 static void begin(struct stdio_upstream *u)
 {
     lines_init(&u->lines, u->options.max_message);
     u->stream = child_stream(u->child);
-    /* For a server that does not read its input, at most one message more is kept in memory. */
+    /* One message of any allowed length fits, even if the server has not read those before it. */
     stream_set_limit(u->stream, u->options.max_message + STREAM_LIMIT);
     stream_start(u->stream, &stream_events, u);
 }
 
-/* --- a program of the daemon before us, or for the one after us --- */
+/* --- programs from the daemon before us, and for the next daemon --- */
 
-/* Longer than a daemon takes for its last calls. */
+/* Longer than the old daemon waits for its last calls (hub/upgrade.c). */
 enum { HEIRLOOM_MS = 45 * 1000 };
 
-/* The same text in the next daemon, if it would start the same program in the same way. */
+/* A key that the next daemon also makes if it would start the same program in the same way. */
 static void put_key(struct buf *out, const struct stdio_upstream *u)
 {
     const struct stdio_upstream_options *o = &u->options;
@@ -346,7 +346,7 @@ static void on_heirloom(void *arg, struct heirloom *h, bool here)
     lines_feed(&u->lines, heirloom_early(h), &line_events, u);
 }
 
-/* True: the program runs already, and comes to us from the daemon before us. */
+/* True: the program runs already, and the daemon before us will hand it over. */
 static bool await_heirloom(struct stdio_upstream *u)
 {
     BUF_SCOPED key = {0};

@@ -7,12 +7,12 @@
 #include "io/child.h"
 #include "mcp/server/provider.h"
 
-/* A program that runs to its end before the server is started, such as one that installs it. */
+/* A program that runs to its end before the server is started, such as an installer. */
 struct stdio_upstream_step {
-    const char *const *argv; /* borrowed, like all of it */
+    const char *const *argv; /* borrowed, like all members */
     const char *const *env;
     const struct cage_rules *cage;
-    /* The command of the server, which does not change any more; NULL while the step is to be run
+    /* The command of the server, which does not change afterwards; NULL while the step must be run
      * first. */
     const char *const *(*ready)(void *arg);
     void *arg;

@@ -1,13 +1,13 @@
 /* An errand about a task: its requests one after the other, its end, and tasks that are run to
- * their end for a caller that knows none. Called by upstream_tasks.c, task_watch.c and, for answers
- * and the end of calls, by upstream_calls.c. */
+ * their end for a caller that does not know tasks. Called by upstream_tasks.c, task_watch.c and,
+ * for answers and the end of calls, by upstream_calls.c. */
 #include "mcp/server/task_errand.h"
 
 #include "base/mem.h"
 #include "mcp/legacy.h"
 #include "mcp/server/task_watch.h"
 
-/* How often a server is asked for a task's state: as it says, within these bounds. */
+/* How often a server is asked for a task's state: as the server says, within these bounds. */
 enum { POLL_MS = 1000, POLL_MIN_MS = 20, POLL_MAX_MS = 60 * 1000 };
 
 bool task_errand_for_modern(const struct call *c)
@@ -117,7 +117,7 @@ bool task_errand_ended_by_error(struct sent *sent, const struct mcp_message *m)
     return m->rpc.kind == RPC_ERROR;
 }
 
-/* The result of the call behind a task, as the consumer of this errand has to see it. */
+/* End with the result of the task, as the caller's era needs it. */
 void task_errand_end_with(struct mcp_provider *p, struct sent *sent, struct span result)
 {
     const struct call *c = sent->call;
@@ -141,7 +141,7 @@ void task_errand_end_with(struct mcp_provider *p, struct sent *sent, struct span
                                 .is_error = json_get(result, "isError").type == JSON_TRUE});
 }
 
-/* Remember the state that the server has told; NULL: the task is not known here. */
+/* Remember the state that the server has sent; NULL: the task is not known here. */
 struct task *task_errand_note(struct mcp_provider *p, const struct task_text *text)
 {
     BUF_SCOPED scratch = {0}, state = {0};
@@ -218,7 +218,7 @@ static void poll_after(struct task_errand *e, uint64_t ms)
               most > POLL_MIN_MS ? most : POLL_MIN_MS);
 }
 
-/* The stateless era has no progress of tasks, but a message that says how they stand. */
+/* Tasks of the stateless era have no progress, but a status message: send it as progress. */
 static void tell_progress(struct mcp_provider *p, struct sent *sent, const struct task_text *t)
 {
     static const char head[] = "{\"progressToken\":";
@@ -244,10 +244,10 @@ static void updated(struct mcp_provider *p, struct sent *sent, const struct mcp_
         poll_after(sent->errand, POLL_MIN_MS);
 }
 
-/* Nobody waits for the task any more. */
+/* Cancel the task at the server: no caller waits for it any more. */
 static void cancel_own(struct mcp_provider *p, const struct task_errand *e);
 
-/* The last question was answered; from inside and from outside of an answer. */
+/* The last question was answered. Called while a server's answer is handled (run_got), or later. */
 static void all_answered(struct mcp_provider *p, struct sent *sent)
 {
     struct task_errand *e = sent->errand;
@@ -359,7 +359,7 @@ static void run_got(struct mcp_provider *p, struct sent *sent, const struct mcp_
     } else {
         tell_progress(p, sent, &t);
         sent->keep = true;
-        e->open++; /* answers may come inside ask_new */
+        e->open++; /* answers may come inside ask_new, before all are asked */
         ask_new(p, sent, t.questions);
         bool asked = e->responses.n || e->refusal.n;
         if (--e->open == 0 && asked)
@@ -396,7 +396,7 @@ static void cancel_own(struct mcp_provider *p, const struct task_errand *e)
     upstream_request_named(p, sent, "tasks/cancel", span_str(e->own), buf_view(&members));
 }
 
-/* The token of the call is good for as long as its task. */
+/* The entry only takes progress: another answer with its id is ignored. */
 static void token_answered(struct mcp_provider *p, struct sent *sent, const struct mcp_message *m)
 {
     (void)p, (void)m;

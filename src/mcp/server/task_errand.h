@@ -1,10 +1,10 @@
 /*
- * task_errand: what it takes to do one request of a caller that concerns a task, which is often
- * more than one request to the server.
+ * task_errand: the work for one request of a caller that concerns a task, which often takes more
+ * than one request to the server.
  *
- * Owned by its `struct sent`, which stands for the request that is on its way. Each step is a
- * function that takes the answer and either sends the next request (task_errand_go_on) or ends the
- * call. A *watch* (task_watch.h) is an errand without a call.
+ * Owned by its `struct sent`, which is the pending request. Each step is a function that takes the
+ * answer and either sends the next request (task_errand_go_on) or ends the call. A *watch*
+ * (task_watch.h) is an errand without a call.
  */
 #ifndef RIALTO_MCP_SERVER_TASK_ERRAND_H
 #define RIALTO_MCP_SERVER_TASK_ERRAND_H
@@ -21,19 +21,19 @@ typedef void task_errand_step(struct mcp_provider *p, struct sent *sent,
 struct task_errand {
     struct mcp_provider *provider;
     struct sent *sent;
-    task_errand_step *next; /* takes the answer to the request that is on its way */
-    bool as_task;           /* the caller gets the task, not its end */
-    bool declared;          /* the server was told that we take tasks */
+    task_errand_step *next; /* takes the answer to the pending request */
+    bool as_task;           /* the caller gets the task, not its result */
+    bool declared;          /* we have told the server that we accept tasks */
     char *own;              /* the server's id of the task; NULL until there is one */
     struct kept_request kept;
     struct buf state;   /* the last state of the task, raw */
     struct timer poll;  /* asks for the state again */
     struct sent *token; /* takes the progress of the request that made the task */
-    struct buf told;    /* the last status message that was told as progress */
-    unsigned ticks;     /* how often that was done */
+    struct buf told;    /* the last status message that was sent as progress */
+    unsigned ticks;     /* how many were sent */
 
     struct map asked; /* keys of questions that were asked -> the errand */
-    size_t open;      /* those without an answer */
+    size_t open;      /* questions without an answer */
     struct buf responses;
     struct buf refusal; /* raw error, or our text: a question was not answered */
     enum failure why;
@@ -47,16 +47,16 @@ struct task_errand *task_errand_new(struct mcp_provider *p, struct sent *sent, s
 /* Send the next request. */
 void task_errand_go_on(struct mcp_provider *p, struct sent *sent, const char *method,
                        struct span members, task_errand_step *next);
-/* Run the task to its end: the caller gets the result of the call behind it. */
+/* Run the task to its end: the caller gets the result of the task. */
 void task_errand_run(struct mcp_provider *p, struct sent *sent);
-/* The progress token of the request that made the task is good for as long as the task. */
+/* The progress token of the request that made the task stays valid as long as the task runs. */
 void task_errand_keep_token(struct mcp_provider *p, struct task_errand *e, struct span raw_id);
 
 /* --- for upstream_calls.c --- */
-/* An ask was answered: true if it was a task's. */
+/* An ask was answered: true if the errand's task had asked. */
 bool task_errand_take_answer(struct mcp_provider *p, struct sent *sent, struct span key,
                              const struct outcome *outcome);
-/* The call was cancelled: so is the task that was run for it. */
+/* The call was cancelled: cancel the task that was run for it. */
 void task_errand_cancelled(struct mcp_provider *p, struct sent *sent);
 void task_errand_free(struct task_errand *errand);
 
@@ -70,7 +70,7 @@ void task_errand_end_error(struct sent *sent, struct span error);
 void task_errand_end_failed(struct sent *sent, enum failure why, struct span text);
 /* True, and the call has ended, if the answer is an error. */
 bool task_errand_ended_by_error(struct sent *sent, const struct mcp_message *m);
-/* The result of the call behind a task, as the consumer of this errand has to see it. */
+/* The result of the task, as the caller's era needs it. */
 void task_errand_end_with(struct mcp_provider *p, struct sent *sent, struct span result);
 /* The task itself, with another `status` and `more` members if they are given. */
 void task_errand_end_with_task(struct mcp_provider *p, struct sent *sent, struct span raw,
@@ -79,7 +79,7 @@ void task_errand_end_with_task(struct mcp_provider *p, struct sent *sent, struct
 /* --- the table of tasks --- */
 struct tasks *task_errand_tasks(const struct mcp_provider *p);
 struct task *task_errand_task(const struct mcp_provider *p, struct span own);
-/* Remember the state that the server has told; NULL: the task is not known here. */
+/* Remember the state that the server has sent; NULL: the task is not known here. */
 struct task *task_errand_note(struct mcp_provider *p, const struct task_text *text);
 /* Is the caller of the stateless era? */
 bool task_errand_for_modern(const struct call *c);

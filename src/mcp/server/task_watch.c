@@ -1,6 +1,6 @@
 /* The watch of a task: questions of a server of the initialize era, collected for an agent of the
- * stateless era, and what those who listen are told. Called by upstream_tasks.c, and by provider.c
- * for questions of the server. */
+ * stateless era, and events for agents that listen. Called by upstream_tasks.c and task_errand.c,
+ * and by provider.c and notices.c for questions of the server. */
 #include "mcp/server/task_watch.h"
 
 #include "base/mem.h"
@@ -60,7 +60,7 @@ void task_watch_tell(struct mcp_provider *p, const struct task *t, struct span m
                                                .from = &p->core});
 }
 
-/* Tell those who listen, with the last known state but for its status. */
+/* Tell agents that listen to the task its last known state, with another status and `more`. */
 static void tell_watched(struct mcp_provider *p, const struct task_errand *watch,
                          const char *status, struct span more)
 {
@@ -122,7 +122,7 @@ struct task_errand *task_watch_start(struct mcp_provider *p, struct span own, un
     return watch;
 }
 
-/* The watch that a message of the server belongs to: it says so, or came on the watch's stream. */
+/* The watch that a message of the server belongs to: by its related task, else by its stream. */
 static struct task_errand *watch_of(const struct mcp_provider *p, struct span related,
                                     uint64_t about)
 {

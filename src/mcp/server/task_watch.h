@@ -2,19 +2,19 @@
  * task_watch: an errand without a call: tasks/result of a server of the initialize era, kept open
  * to collect the task's questions for an agent of the stateless era, which answers by tasks/update.
  *
- * Found by the server's id of the task in `watches` of the provider; ends with the answer.
+ * The provider's `watches` finds it by the server's id of the task. It ends with the answer.
  */
 #ifndef RIALTO_MCP_SERVER_TASK_WATCH_H
 #define RIALTO_MCP_SERVER_TASK_WATCH_H
 
 #include "mcp/server/task_errand.h"
 
-/* The watch of the task, begun if there is none; `answers`: what its agent can be asked. */
+/* The watch of the task, started if there is none; `answers`: what its agent can be asked. */
 struct task_errand *task_watch_start(struct mcp_provider *p, struct span own, unsigned answers);
 /* A question of the server: true if it waits for the tasks/update of an agent. */
 bool task_watch_ask(struct mcp_provider *p, const struct mcp_message *m, uint64_t about,
                     const struct ask *ask);
-/* The server takes such a question back. */
+/* The server takes a question back: true if it was a question of a watch. */
 bool task_watch_unask(struct mcp_provider *p, struct span id);
 /* Send the response to the question with this key, if there is one. */
 void task_watch_answer(struct mcp_provider *p, struct task_errand *watch, struct span key,
@@ -28,7 +28,7 @@ void task_watch_put_questions(struct buf *out, const struct task_errand *watch);
 void task_watch_put_end(struct buf *out, const struct mcp_message *m);
 /* Append a result of the initialize era as the member `result` of a task of the stateless era. */
 void task_watch_put_result(struct buf *out, struct span result);
-/* Tell those who listen to the task; `whole`: the members are all that the stateless era has. */
+/* Tell agents that listen to the task; `whole`: with any result, error or questions. */
 void task_watch_tell(struct mcp_provider *p, const struct task *t, struct span members, bool whole);
 
 #endif

@@ -1,5 +1,5 @@
-/* The last messages of a connection to a server. Filled by provider.c and upstream_calls.c; read by
- * admin/servers.c. */
+/* The last messages of a connection to a server. Owned by provider.c, filled by upstream_calls.c
+ * (upstream_note), read by admin/messages.c. */
 #include "mcp/server/traffic.h"
 
 static struct traffic_message *message_at(const struct list *node)

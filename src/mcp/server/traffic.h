@@ -1,6 +1,6 @@
 /*
  * traffic: the last messages of the connection to a server, for people: the handshake, lists,
- * notifications and pings. Calls are not here: the recorder has them.
+ * notifications and pings, but no calls: the recorder has those.
  *
  * A ring, bounded in messages and in bytes; of a long message only the beginning is kept. Messages
  * are kept as they came: code that shows one must redact it.
@@ -16,7 +16,7 @@
 enum {
     TRAFFIC_MOST = 200,
     TRAFFIC_BODY = 8 * 1024,   /* bytes of one message */
-    TRAFFIC_BYTES = 256 * 1024 /* of all of them */
+    TRAFFIC_BYTES = 256 * 1024 /* of all messages */
 };
 
 struct traffic {
@@ -36,7 +36,7 @@ struct traffic_message {
 void traffic_init(struct traffic *t);
 void traffic_fini(struct traffic *t);
 void traffic_add(struct traffic *t, uint64_t now, bool in, struct span message);
-/* NULL for the newest. */
+/* The message before `m`, or the newest for NULL; NULL when there is none. */
 const struct traffic_message *traffic_before(const struct traffic *t,
                                              const struct traffic_message *m);
 

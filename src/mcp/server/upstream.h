@@ -2,7 +2,8 @@
  * upstream: the private structs of an MCP provider, shared by the files that implement it:
  * provider.c (messages from the server, start and stop), notices.c (its notifications),
  * upstream_calls.c (verbs and requests), handshake.c, lists.c, params.c (a request's params for the
- * next hop), ping.c, upstream_modern.c, upstream_tasks.c.
+ * next hop), ping.c, upstream_modern.c, upstream_tasks.c, task_errand.c, task_watch.c, as_tools.c,
+ * context.c.
  */
 #ifndef RIALTO_MCP_SERVER_UPSTREAM_H
 #define RIALTO_MCP_SERVER_UPSTREAM_H
@@ -12,8 +13,8 @@
 #include "mcp/server/traffic.h"
 
 /*
- * What we declare for all agents, where a server is greeted or listed before any of them calls.
- * MCP Apps need nothing of a bridge: their resources and `_meta` pass as they are.
+ * What we declare for all agents, in the handshake and in requests of our own, such as for lists.
+ * MCP Apps need no support of a bridge: their resources and `_meta` pass as they are.
  */
 #define UPSTREAM_DECLARES                                                                          \
     "{\"extensions\":{\"io.modelcontextprotocol/ui\":{\"mimeTypes\":["                             \
@@ -22,7 +23,7 @@
 /* A request we sent and whose answer we expect, or a call that waits for answers to its asks. */
 struct sent {
     struct list node; /* in the provider */
-    uint64_t id;      /* 0 while no request is on its way */
+    uint64_t id;      /* 0 while no request is pending */
     /* Takes the answer (RPC_RESULT or RPC_ERROR). The entry is freed afterwards unless `keep`. */
     void (*answered)(struct mcp_provider *p, struct sent *sent, const struct mcp_message *m);
     /* The request will get no answer; status as in mcp_provider_failed. */
@@ -32,9 +33,9 @@ struct sent {
     enum item_kind kind;        /* the list that the request asks for */
     struct rounds *rounds;      /* a call across eras, which may have to be sent again; else NULL */
     struct task_errand *errand; /* a call that concerns a task (upstream_tasks.c); else NULL */
-    enum op made;               /* the operation behind a tool that we made (as_tools.h); else 0 */
+    enum op made;               /* the operation that a made tool stands for (as_tools.h); else 0 */
     bool subscribes;            /* a call that ends when a subscriptions/listen is acknowledged */
-    uint64_t listen;            /* the first that has its resource; 0: not sent yet */
+    uint64_t listen;            /* id of the first listen with its resource; 0: not sent yet */
 };
 
 struct mcp_provider {
@@ -49,9 +50,9 @@ struct mcp_provider {
     bool modern;            /* the server is spoken to in the stateless era */
     uint64_t legacy_until;  /* a probe found the initialize era: do not probe before this time */
     bool probed_again;      /* server/discover was sent a second time */
-    bool knows_modern;      /* the server has answered server/discover, and not failed since */
+    bool knows_modern;      /* server/discover was answered, and no handshake failed since */
     struct timer probe;     /* ends the wait for an answer to server/discover */
-    struct traffic traffic; /* what passes besides calls */
+    struct traffic traffic; /* the last messages that belong to no call */
     char version[16];
     unsigned declares; /* the asks we tell the server we can answer */
     unsigned offers;   /* OFFERS_ bits of the server's capabilities */
@@ -63,7 +64,7 @@ struct mcp_provider {
     struct mcp_extras extras;
     bool (*admits)(void *arg, const char *alias, struct span name, struct span tool);
     void *judge;
-    struct map withheld; /* own names of tools that were not let in */
+    struct map withheld; /* own names of tools that `admits` refused */
     struct map made;     /* own names of tools that we made -> struct made_tool */
     struct context *context;
     void (*on_orphan)(void *arg);
@@ -71,7 +72,7 @@ struct mcp_provider {
     void *orphan_arg, *lists_arg;
     char *instructions;
     char *info;         /* raw serverInfo; NULL while the server has not sent any */
-    char *capabilities; /* raw, as the server sent them; the same */
+    char *capabilities; /* raw, as the server sent them; NULL likewise */
     struct buf marks;   /* what core.bridges points into (circle.h) */
     uint64_t phase_at[MCP_PHASES];
     char verdict[160]; /* why we closed the link ourselves; empty when we did not */
@@ -93,21 +94,21 @@ struct mcp_provider {
     uint64_t pinged_at, heard_at;
 
     uint64_t listen_id;       /* our newest subscriptions/listen, or 0 */
-    uint64_t listen_old;      /* the one that it replaces, until it is acknowledged; or 0 */
+    uint64_t listen_old;      /* the one that listen_id replaces, while it is still open; or 0 */
     bool listen_acked;        /* the newest is acknowledged */
-    bool listen_due;          /* the newest does not have all wishes */
+    bool listen_due;          /* subscriptions have changed since the newest was sent */
     struct timer listen;      /* opens the subscription (again), or ends the replaced one */
     struct timer listen_wait; /* ends calls that wait for an acknowledgement for too long */
     struct map listen_uris;   /* resources that agents subscribed to */
 
-    uint64_t instance;       /* of the process that knows its tasks; 0: they outlive the link */
+    uint64_t instance;       /* of the process that knows its tasks; 0: tasks outlive the link */
     struct map watches;      /* tasks whose questions are collected -> struct task_errand */
-    struct map listen_tasks; /* tasks whose changes we want to be told */
+    struct map listen_tasks; /* tasks whose changes we subscribe to */
 };
 
 /* --- upstream_calls.c --- */
 extern const struct peer_verbs upstream_verbs;
-/* Keep a message that is no call's, for people. */
+/* Keep a message that belongs to no call, to be shown to people. */
 void upstream_note(struct mcp_provider *p, bool in, struct span message);
 /* Send what was written since the link's `begin`. */
 void upstream_send(struct mcp_provider *p, struct mcp_parcel parcel);
@@ -123,7 +124,7 @@ struct sent *upstream_sent_of(const struct mcp_provider *p, struct span raw_id);
 /* Send a request; `members` go into its params ("k":v,...; may be empty). */
 void upstream_request(struct mcp_provider *p, const struct sent *sent, const char *method,
                       struct span members);
-/* The same for a request about something with a name. */
+/* The same for a request about something with a name, which HTTP repeats as a header. */
 void upstream_request_named(struct mcp_provider *p, const struct sent *sent, const char *method,
                             struct span name, struct span members);
 void upstream_notify(struct mcp_provider *p, const char *method, struct span params);
@@ -132,14 +133,14 @@ void upstream_send_call(struct mcp_provider *p, const struct sent *sent,
                         const struct request *request, struct span extra);
 /* The capabilities object with these bits and what else is declared (raw object, or empty). */
 void upstream_put_capabilities(struct buf *out, unsigned answers, struct span declares);
-/* Tell the server that a request of ours is not wanted any more. */
+/* Cancel a request of ours at the server. */
 void upstream_withdraw(struct mcp_provider *p, uint64_t id, const char *reason);
 
 /* --- notices.c --- */
 /* A notification; `about` as in mcp_provider_receive. */
 void notices_receive(struct mcp_provider *p, const struct mcp_message *m, uint64_t about);
-/* The same of a plain provider: it passes unread, but for the ids in it: the id of a request of
- * ours, which the client knows by another id, and an id that the server has made itself. */
+/* The same for a plain provider: passed on unread, except for an id in it, of a request of ours or
+ * of the server: the client knows either by another id. */
 void notices_pass(struct mcp_provider *p, const struct mcp_message *m, uint64_t about);
 
 /* --- handshake.c --- */
@@ -170,13 +171,14 @@ void lists_abort(struct mcp_provider *p);
 /* --- params.c --- */
 /*
  * Append the request's params as the next hop must see them: the name replaced by the provider's
- * own, `_meta` by `own_meta` ("k":v members, may be empty) plus members for the next hop.
+ * own, `_meta` by `own_meta` ("k":v members, may be empty) plus members for the next hop. The
+ * members `extra` come first.
  */
 void params_put(struct buf *out, const struct request *r, struct span own_meta, struct span extra);
 
 /*
  * Append the params of a server's request or notification as the client must see them: without
- * members of this hop, as progress token and subscription id are. The params must have a `_meta`.
+ * members of this hop, such as progress token and subscription id. The params must have a `_meta`.
  */
 void params_put_foreign(struct buf *out, const struct mcp_message *m);
 
@@ -191,8 +193,8 @@ bool upstream_modern_ask_input(struct mcp_provider *p, struct sent *sent,
                                const struct mcp_message *m);
 /*
  * An error of the initialize era that an agent of the stateless era does not know: the user must
- * visit pages first. True if the agent is asked to have them visited. The keys of these asks begin
- * with UPSTREAM_VISIT_KEY, as no id of a server does.
+ * visit pages first. True if it is handled here: the agent is asked to have the pages visited. The
+ * keys of these asks begin with UPSTREAM_VISIT_KEY, as no id of a server does.
  */
 #define UPSTREAM_VISIT_KEY "visit "
 bool upstream_modern_ask_visits(struct mcp_provider *p, struct sent *sent,
@@ -216,17 +218,18 @@ void upstream_follow_task(struct mcp_provider *p, struct span own, bool on);
 void upstream_on_listen(struct timer *t);
 
 /* --- upstream_tasks.c --- */
-/* A request about a task (OP_TASK_*), all of it. */
+/* Handles a request about a task (OP_TASK_*) completely. */
 void upstream_tasks_open(struct mcp_provider *p, struct call *call, const struct request *request);
 /* A tool is called on a server with tasks: members to add to its params. */
 struct span upstream_tasks_begin(struct mcp_provider *p, struct sent *sent, struct request *r);
-/* The answer to such a call: true if it was handled here. */
+/* The answer to a call of upstream_tasks_begin: true if it was handled here. */
 bool upstream_tasks_made(struct mcp_provider *p, struct sent *sent, const struct mcp_message *m);
-/* The server tells the state of a task. */
+/* The server has sent a notification with the state of a task. */
 void upstream_tasks_told(struct mcp_provider *p, const struct mcp_message *m);
 /* The open call for the task with this raw id, or NULL. */
 struct call *upstream_tasks_owner(const struct mcp_provider *p, struct span related);
-/* Params of the server with the id of their task as callers know it; `scratch` may hold them. */
+/* Params that the server sent, with the id of their task as callers know it; `scratch` may hold
+ * them. */
 struct span upstream_tasks_relate(const struct mcp_provider *p, struct span params,
                                   struct buf *scratch);
 /* A caller's answer with the id of its task as the server knows it. */

@@ -1,6 +1,6 @@
 /* Calls sent to a server as requests, their answers and cancellation, and the table of requests
- * that wait for an answer. The router calls the verbs; provider.c, handshake.c, lists.c, ping.c,
- * context.c and upstream_modern.c send their requests through this file. */
+ * that wait for an answer. The router calls the verbs; the other files that implement the provider
+ * (upstream.h) send their requests through this file. */
 #include "base/mem.h"
 #include "core/route.h"
 #include "mcp/legacy.h"
@@ -237,7 +237,7 @@ void upstream_send_call(struct mcp_provider *p, const struct sent *sent,
     }
 
     if (p->modern) {
-        if (p->listen_due) /* on a pipe the call must not overtake the subscription before it */
+        if (p->listen_due) /* a call must not overtake a subscription made before it */
             upstream_listen(p);
         upstream_modern_put_meta(&meta, request->answers, request->declares);
         if (request->log_level.n)
@@ -347,8 +347,8 @@ static void refuse_withheld(struct call *call)
                                                    "an operator can compare it with mcp.lock")});
 }
 
-/* Put pinned arguments into the request, and turn a call of a made tool into the request behind
- * that tool. NULL, or what is wrong with the arguments. */
+/* Put pinned arguments into the request, and turn a call of a made tool into the request that the
+ * tool stands for. NULL, or what is wrong with the arguments. */
 static const char *prepare(struct mcp_provider *p, const struct mcp_override *o, struct request *r,
                            enum op *made, struct buf *params, struct buf *other)
 {
@@ -363,7 +363,8 @@ static const char *prepare(struct mcp_provider *p, const struct mcp_override *o,
 static void on_answer(struct peer *self, struct call *call, struct span key,
                       const struct outcome *outcome);
 
-/* A question of the server that its agent has answered by now, or must be asked again. */
+/* A question that the server asked the daemon before us: send the answer if there is one, else ask
+ * the agent again. */
 static void settle_ask(struct mcp_provider *p, struct call *call, struct span ask,
                        struct span responses)
 {
@@ -483,7 +484,7 @@ static void on_answer(struct peer *self, struct call *call, struct span key,
     upstream_send(p, (struct mcp_parcel){.kind = RPC_RESULT, .about = sent ? sent->id : 0});
 }
 
-/* Pass a client's notifications/cancelled on, with our id in the place of the client's id. */
+/* Pass a client's notifications/cancelled on, with our id instead of the client's. */
 static void pass_cancelled(struct mcp_provider *p, uint64_t id, const struct call *call)
 {
     struct span said = call->cancel_params;

@@ -1,7 +1,7 @@
 /* Servers of the stateless era: `_meta` of each request, rounds of input for one call, and the
  * subscriptions/listen stream; also rounds between an agent of that era and a server of the
- * initialize era. Called by upstream_calls.c and lists.c; the stream's timer is set up by
- * provider.c. */
+ * initialize era. Called by upstream_calls.c, upstream_tasks.c, task_errand.c, lists.c and
+ * notices.c; the stream's timers are set up by provider.c. */
 #include "base/log.h"
 #include "base/mem.h"
 #include "mcp/server/upstream.h"
@@ -9,10 +9,10 @@
 #include <inttypes.h>
 #include <stdio.h>
 
-/* A call fails after this many rounds of input: the official client allows as many. */
+/* A call fails after this many rounds of input, as with the official client. */
 enum { MAX_ROUNDS = 10, RELISTEN_MS = 1000 };
-/* How long a replaced subscription stays open after the new one is acknowledged: what the server
- * sent on the old stream before that may still be on its way. */
+/* How long a replaced subscription stays open after the new one is acknowledged: notifications that
+ * the server sent on the old stream before that may still arrive. */
 enum { SETTLE_MS = 100 };
 /* How long a call that subscribes waits for the acknowledgement. */
 enum { ACKNOWLEDGE_MS = 2000 };
@@ -119,8 +119,8 @@ static bool round_complete(struct mcp_provider *p, struct sent *sent)
     return true;
 }
 
-/* A server of the initialize era that wants pages visited gets no answers, only the call again:
- * note a user who did not agree. */
+/* A server of the initialize era that wants pages visited gets no answers, only the call again: so
+ * only note whether the user did not agree. */
 static void note_visit(const struct mcp_provider *p, struct rounds *r, struct span answer)
 {
     if (r->refused || json_string_is(json_get(answer, "action").value, SPAN("accept")))
@@ -269,7 +269,8 @@ bool upstream_modern_ask_input(struct mcp_provider *p, struct sent *sent,
 
 /* --- subscriptions --- */
 
-/* The first call that waits for this subscriptions/listen or an earlier one, or NULL. */
+/* The first call that waits for this subscriptions/listen or an earlier one, or NULL. UINT64_MAX:
+ * also calls whose subscriptions/listen is not sent yet. */
 static struct sent *first_subscribing(const struct mcp_provider *p, uint64_t id)
 {
     LIST_EACH (&p->all_sent, it) {
@@ -280,7 +281,7 @@ static struct sent *first_subscribing(const struct mcp_provider *p, uint64_t id)
     return NULL;
 }
 
-/* The calls that wait for it have ended. Inside `done` others may come and go. */
+/* End the calls that wait for this subscription. Inside call_done, others may begin and end. */
 static void end_subscribing(struct mcp_provider *p, uint64_t id)
 {
     struct sent *sent;
@@ -299,7 +300,7 @@ void upstream_on_listen_silence(struct timer *t)
     end_subscribing(CONTAINER_OF(t, struct mcp_provider, listen_wait), UINT64_MAX);
 }
 
-/* A subscription has ended by itself. If it is the newest, the one that it was to replace stays. */
+/* The server has ended a subscription. If it was the newest, the one before it stays. */
 static void listen_over(struct mcp_provider *p, bool again)
 {
     if (!mcp_provider_expects(p, p->listen_old))
@@ -422,8 +423,8 @@ void upstream_listen_acknowledged(struct mcp_provider *p, uint64_t id)
 static void listen_soon(struct mcp_provider *p)
 {
     p->listen_due = true;
-    /* From the loop: several changes make one new stream. A call that comes before is sent behind
-     * it (upstream_send_call). */
+    /* From the loop, so that several changes make one new stream. A call that is sent earlier opens
+     * the stream first (upstream_send_call). */
     timer_set(router_timers(p->core.router), &p->listen, 0);
 }
 

@@ -1,5 +1,5 @@
 /* Tasks on a server: calls that become tasks, and requests about tasks in the words of either era.
- * Called by upstream_calls.c for calls and by provider.c for notifications of tasks. */
+ * Called by upstream_calls.c for calls, by provider.c and notices.c for messages about tasks. */
 #include "base/log.h"
 #include "base/mem.h"
 #include "core/principal.h"
@@ -33,7 +33,8 @@ static void inlined(struct mcp_provider *p, struct sent *sent, const struct mcp_
                               buf_view(&more));
 }
 
-/* A server of the initialize era has told the state: add what the stateless era has in it. */
+/* The state from a server of the initialize era: add the result or the questions, which a state of
+ * the stateless era includes. */
 static void got_for_modern(struct mcp_provider *p, struct sent *sent, const struct mcp_message *m)
 {
     struct task_errand *e = sent->errand;
@@ -55,7 +56,7 @@ static void got_for_modern(struct mcp_provider *p, struct sent *sent, const stru
         bool asks = !list_empty(&watch->questions);
         if (asks)
             task_watch_put_questions(&more, watch);
-        status = asks ? "input_required" : "working"; /* the questions are still on their way */
+        status = asks ? "input_required" : "working"; /* no question has come yet */
     }
     task_errand_end_with_task(p, sent, m->rpc.result, status, buf_view(&more));
 }
@@ -75,7 +76,7 @@ static void exists(struct mcp_provider *p, struct sent *sent, const struct mcp_m
         task_errand_end_result(sent, SPAN("{}"));
 }
 
-/* In the stateless era a task that has ended can be cancelled, which does nothing. */
+/* In the stateless era cancelling a task that has ended succeeds, and does nothing. */
 static void cancelled_for_modern(struct mcp_provider *p, struct sent *sent,
                                  const struct mcp_message *m)
 {
@@ -112,7 +113,8 @@ static void acknowledged(struct mcp_provider *p, struct sent *sent, const struct
     "{\"code\":-32602,\"message\":\"Cannot cancel task: it has ended already (completed, failed "  \
     "or cancelled)\"}"
 
-/* In the initialize era a task that has ended cannot be cancelled, and is cancelled at once. */
+/* In the initialize era cancelling a task that has ended is an error; any other task is cancelled
+ * when the answer comes. */
 static void got_before_cancel(struct mcp_provider *p, struct sent *sent,
                               const struct mcp_message *m)
 {
@@ -188,7 +190,7 @@ static void pass(struct mcp_provider *p, struct sent *sent, const struct request
     upstream_send_call(p, sent, r, SPAN_EMPTY);
 }
 
-/* A task whose result we keep has ended, and no server knows it. */
+/* A request about a task whose result we keep: the task has ended, and no server knows it. */
 static void answer_kept(struct sent *sent, const struct task *t)
 {
     BUF_SCOPED body = {0}, more = {0};
@@ -216,7 +218,7 @@ static void answer_kept(struct sent *sent, const struct task *t)
 void upstream_tasks_open(struct mcp_provider *p, struct call *call, const struct request *request)
 {
     typedef void open_fn(struct mcp_provider * p, struct sent * sent, const struct request *r);
-    /* For an agent of the other era than the server's: of the stateless, of the initialize era. */
+    /* For agents whose era is not the server's. */
     static const struct {
         open_fn *for_modern, *for_legacy;
     } rows[] = {
@@ -228,7 +230,7 @@ void upstream_tasks_open(struct mcp_provider *p, struct call *call, const struct
     const struct task *t = task_errand_task(p, request->name);
     struct sent *sent = upstream_sent_new(p, task_errand_answered, task_errand_failed);
 
-    idmap_take(&p->sent, sent->id); /* nothing is on its way yet */
+    idmap_take(&p->sent, sent->id); /* no request is sent yet */
     sent->id = 0;
     sent->call = call;
     call->provider_data = sent;
@@ -299,7 +301,7 @@ static struct task *add_task(struct mcp_provider *p, const struct call *c,
                                                    !view_member(c->view, 1)});
 }
 
-/* The caller gets the task, in its own words. */
+/* The caller gets the task, as the caller's era writes it. */
 static void give_task(struct mcp_provider *p, struct sent *sent, struct span result,
                       const struct task_text *text, const struct task *t)
 {
@@ -352,7 +354,7 @@ static void created(struct mcp_provider *p, struct sent *sent, const struct mcp_
     give_task(p, sent, m->rpc.result, &text, t);
 }
 
-/* The caller wanted a task, and the server, which decides alone, had the result at once. */
+/* The caller wanted a task, but the server, which decides that, had the result at once: keep it. */
 static bool keep_result(struct mcp_provider *p, struct sent *sent, struct span result)
 {
     BUF_SCOPED kept = {0}, state = {0}, body = {0};
@@ -381,7 +383,7 @@ static bool keep_result(struct mcp_provider *p, struct sent *sent, struct span r
     return true;
 }
 
-/* The server cannot do without a task: send the call again, and run the task ourselves. */
+/* The server runs this tool only as a task: send the call again, and run the task ourselves. */
 static bool declare(struct mcp_provider *p, struct sent *sent, const struct mcp_message *m)
 {
     struct task_errand *e = sent->errand;
@@ -432,7 +434,7 @@ void upstream_tasks_told(struct mcp_provider *p, const struct mcp_message *m)
         return;
     const struct task *t = task_errand_note(p, &text);
     if (!t)
-        return; /* nobody's, or one that we run for a caller that knows no tasks */
+        return; /* forgotten, or run by us for a caller that does not know tasks */
     task_text_put(&members, &text,
                   &(struct task_style){.modern = true,
                                        .id = span_str(t->id),
