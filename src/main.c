@@ -47,10 +47,9 @@ int main(int argc, char **argv)
     if (itself)
         return cmd_finish(itself->run(itself, argc, argv));
     if (argc < 2) {
-        struct buf help = {0};
+        BUF_SCOPED help = {0};
         help_put(&help, NULL);
         fputs(buf_cstr(&help), stderr);
-        buf_fini(&help);
         return CMD_USAGE;
     }
     const struct command *command = command_find(spelled_out(argv[1]));

@@ -7,6 +7,7 @@
 
 #include "base/log.h"
 #include "base/mem.h"
+#include "wire/json_out.h"
 
 #include <stdio.h>
 
@@ -260,8 +261,7 @@ static void refuse_upstream(struct conductor *c, const struct acp_message *m, in
     buf_printf(&error, "{\"code\":%d,\"message\":", code);
     json_quote(&error, span_str(text));
     if (data) {
-        buf_str(&error, ",\"data\":");
-        json_quote(&error, span_str(data));
+        json_out_text(&error, "data", span_str(data));
     }
     buf_char(&error, '}');
     hop_refuse(&c->up, m, buf_view(&error));

@@ -37,8 +37,7 @@ static void put_held(struct buf *out, const struct admin *a, const struct call *
     visible_put(&tool, span_of(c->name, c->name_n), 0);
     buf_printf(out, "{\"id\":\"%" PRIu64 "\",\"server\":", c->handle);
     json_quote(out, span_str(c->provider->alias));
-    buf_str(out, ",\"tool\":");
-    json_quote(out, buf_view(&tool));
+    json_out_text(out, "tool", buf_view(&tool));
     buf_str(out, ",\"arguments\":");
     put_arguments(out, c);
     buf_str(out, ",\"since\":\"");

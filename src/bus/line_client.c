@@ -7,6 +7,7 @@
 #include "base/map.h"
 #include "bus/line.h"
 #include "io/stream.h"
+#include "wire/json_out.h"
 #include "wire/lines.h"
 
 enum {
@@ -61,8 +62,7 @@ static void say_hello(struct line_client *e)
     buf_printf(out, "{\"op\":\"hello\",\"id\":\"hello\",\"v\":%d,\"name\":", LINE_VERSION);
     json_quote(out, span_str(e->options->name ? e->options->name : "unknown"));
     if (e->options->token) {
-        buf_str(out, ",\"token\":");
-        json_quote(out, span_str(e->options->token));
+        json_out_text(out, "token", span_str(e->options->token));
     }
     buf_str(out, "}\n");
     stream_wrote(e->stream);
@@ -318,8 +318,7 @@ static void line_subscribe(void *engine, struct engine_sub *sub)
     idmap_put(&e->subs, sub->id, sub);
     buf_printf(out, "{\"op\":\"sub\",\"sid\":%llu,\"topic\":", (unsigned long long)sub->id);
     json_quote(out, span_str(sub->topic));
-    buf_str(out, ",\"group\":");
-    json_quote(out, span_str(sub->group));
+    json_out_text(out, "group", span_str(sub->group));
     buf_printf(out, ",\"prefetch\":%u,\"durable\":%s,\"lossy\":%s}\n", sub->prefetch,
                sub->ephemeral ? "false" : "true", sub->lossy ? "true" : "false");
     stream_wrote(e->stream);

@@ -120,13 +120,12 @@ static int host(const struct command *self, const struct config *config, const c
         agent_closed(&o);
     } else {
         struct mcp_host agent = web_pages_host(o.pages, session);
-        struct buf origin = {0};
+        BUF_SCOPED origin = {0};
         if (listens) {
             front_put_origin(&origin, o.front, 0);
             log_info("browser", "listening on %s for pages%s%s", buf_cstr(&origin),
                      session ? " of session " : "", session ? session : "");
         }
-        buf_fini(&origin);
         o.agent = stdio_agent_new(o.loop, stream_stdio(o.loop), &agent, config->limits.message,
                                   agent_closed, &o);
         if (loop_on_signal(o.loop, SIGINT, on_signal, &o) < 0 ||

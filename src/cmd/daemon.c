@@ -174,11 +174,10 @@ int daemon_fetch(struct daemon *d, const char *path, struct span body, int *stat
                  struct buf *answer)
 {
     static const char *const headers[] = {"Content-Type: application/json", NULL};
-    struct buf copy = {0};
+    BUF_SCOPED copy = {0};
 
     buf_span(&copy, body);
     int code = fetch(d, path, headers, body.n ? &copy : NULL, d->patience_ms);
-    buf_fini(&copy);
     if (code)
         return code;
     *status = d->status;
@@ -483,15 +482,13 @@ static bool is_same_config(struct span status, const struct config *c)
 struct daemon *daemon_find_same(const struct args *a, const struct config *c)
 {
     struct daemon *d = daemon_open(a, c->control, c->file);
-    struct buf answer = {0};
+    BUF_SCOPED answer = {0};
     int status;
 
     if (!d)
         return NULL;
     if (daemon_fetch(d, "/status", SPAN_EMPTY, &status, &answer) == 0) {
-        bool same = is_same_config(buf_view(&answer), c);
-        buf_fini(&answer);
-        if (same)
+        if (is_same_config(buf_view(&answer), c))
             return d;
         cmd_error(a->command, "the daemon at %s runs with another configuration", d->socket);
         cmd_hint("-c FILE names the one it was started with; 'rialto status' tells which");

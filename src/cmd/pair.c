@@ -42,8 +42,7 @@ static bool read_line(struct buf *out)
 
 static int put_password(const struct command *self)
 {
-    BUF_SCOPED word = {0};
-    struct buf out = {0};
+    BUF_SCOPED word = {0}, out = {0};
     struct err err;
 
     if (!read_line(&word)) {
@@ -55,7 +54,6 @@ static int put_password(const struct command *self)
     explicit_bzero(word.p, word.n);
     if (code) {
         cmd_error(self, "%s", err.text);
-        buf_fini(&out);
         return CMD_FAILED;
     }
     buf_char(&out, '\n');

@@ -184,10 +184,9 @@ bool query_report_failures(const struct command *self, const struct query_run *a
         const struct provider *p = a->wanted[i];
         if (p->state == PROVIDER_READY)
             continue;
-        struct buf why = {0};
+        BUF_SCOPED why = {0};
         log_redact(&why, span_str(p->why));
         cmd_error(self, "server '%s' is not available: %s", p->alias, buf_cstr(&why));
-        buf_fini(&why);
         any = true;
     }
     return any;

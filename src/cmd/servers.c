@@ -41,7 +41,7 @@ static void show_lines(const struct change *c)
 {
     struct problems problems = {0};
     struct arena arena = {0};
-    struct buf out = {0};
+    BUF_SCOPED out = {0};
     struct value *entry = c->edit.entry.n ? json_doc_read(&arena, c->edit.entry, &problems) : NULL;
 
     if (entry) {
@@ -59,7 +59,6 @@ static void show_lines(const struct change *c)
             buf_char(&out, '\n');
         cmd_print_exact(&out);
     }
-    buf_fini(&out);
     problems_fini(&problems);
     arena_fini(&arena);
 }

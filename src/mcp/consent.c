@@ -16,13 +16,11 @@ enum { SHOWN_MAX = 1000 };
 void consent_put_arguments(struct buf *out, const struct call *c)
 {
     struct json_slot arguments = json_get(c->kept.request.params, "arguments");
-    struct buf line = {0}, shown = {0};
+    BUF_SCOPED line = {0}, shown = {0};
 
     json_one_line(&line, arguments.type == JSON_OBJECT ? arguments.value : SPAN("{}"));
     log_redact(&shown, buf_view(&line));
     visible_put(out, buf_view(&shown), 0);
-    buf_fini(&shown);
-    buf_fini(&line);
 }
 
 /* Append the text, or its beginning with a note that the rest is not shown. */
@@ -41,7 +39,7 @@ static void put_shown(struct buf *out, struct span text, const char *rest)
 
 static void put_words(struct buf *out, const struct call *c, const char *rest)
 {
-    struct buf message = {0}, arguments = {0};
+    BUF_SCOPED message = {0}, arguments = {0};
 
     consent_put_arguments(&arguments, c);
     buf_str(&message, "Allow the call of '");
@@ -51,18 +49,15 @@ static void put_words(struct buf *out, const struct call *c, const char *rest)
     buf_str(out, "{\"message\":");
     json_quote(out, buf_view(&message));
     buf_str(out, ",\"requestedSchema\":{\"type\":\"object\",\"properties\":{}}}");
-    buf_fini(&arguments);
-    buf_fini(&message);
 }
 
 static void put_question(struct buf *out, const struct call *c)
 {
-    struct buf rest = {0};
+    BUF_SCOPED rest = {0};
 
     buf_printf(&rest, "'rialto approvals --json' and /api/approvals show all of call %" PRIu64,
                c->handle);
     put_words(out, c, buf_cstr(&rest));
-    buf_fini(&rest);
 }
 
 static void put_question_alone(struct buf *out, const struct call *c)

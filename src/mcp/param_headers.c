@@ -29,10 +29,9 @@ static bool walk(struct span schema, struct json_slot arguments, visit_fn *visit
         if (it.type != JSON_OBJECT)
             continue;
         if (arguments.type == JSON_OBJECT) {
-            struct buf key = {0};
+            BUF_SCOPED key = {0};
             json_unescape(&key, it.key);
             value = json_get(arguments.value, buf_cstr(&key));
-            buf_fini(&key);
         }
         struct json_slot name = json_get(it.value, KEY);
         if (name.type != JSON_NONE && !visit(arg, it.value, name, value))
@@ -73,7 +72,7 @@ static bool count_name(void *arg, struct span property, struct json_slot name,
                        struct json_slot value)
 {
     struct census *census = arg;
-    struct buf text = {0};
+    BUF_SCOPED text = {0};
     bool fine = name.type == JSON_STRING && is_plain_type(property);
 
     (void)value;
@@ -84,7 +83,6 @@ static bool count_name(void *arg, struct span property, struct json_slot name,
         text.p[i] = ascii_to_lower(text.p[i]);
     fine = fine && map_put(&census->names, buf_view(&text), census) == NULL;
     census->reached++;
-    buf_fini(&text);
     return fine;
 }
 
@@ -167,20 +165,16 @@ static bool match_one(void *arg, struct span property, struct json_slot name,
                       struct json_slot value)
 {
     const struct check *check = arg;
-    struct buf header = {0}, text = {0}, decoded = {0};
+    BUF_SCOPED header = {0}, text = {0}, decoded = {0};
 
     (void)property;
     buf_str(&header, "Mcp-Param-");
     json_unescape(&header, name.value);
     struct span sent = check->header(check->arg, buf_view(&header));
     bool given = text_of(value, &text);
-    bool matches = given ? sent.p && header_value_decode(sent, &decoded) &&
-                               same_value(buf_view(&decoded), value, buf_view(&text))
-                         : !sent.p;
-    buf_fini(&header);
-    buf_fini(&text);
-    buf_fini(&decoded);
-    return matches;
+    return given ? sent.p && header_value_decode(sent, &decoded) &&
+                       same_value(buf_view(&decoded), value, buf_view(&text))
+                 : !sent.p;
 }
 
 bool param_headers_match(struct span tool, struct span arguments, param_header_fn *header,

@@ -7,6 +7,7 @@
 #include "core/search.h"
 #include "mcp/tool_call.h"
 #include "wire/json.h"
+#include "wire/json_out.h"
 
 enum { DEFAULT_LIMIT = 10, MAX_LIMIT = 50, MAX_QUESTION = 1000, MAX_HINTS = 3 };
 /* How deep a schema is searched for words; how many servers or tools a text for agents names. */
@@ -61,7 +62,7 @@ static void put_schema_text(struct buf *out, struct span schema, int depth)
 
 void search_provider_add(struct search *index, struct span name, struct span raw)
 {
-    struct buf description = {0}, details = {0};
+    BUF_SCOPED description = {0}, details = {0};
     struct json_slot schema = json_get(raw, "inputSchema");
 
     put_text(&description, json_get(raw, "title"));
@@ -72,8 +73,6 @@ void search_provider_add(struct search *index, struct span name, struct span raw
                (const struct span[SEARCH_FIELDS]){[SEARCH_NAME] = name,
                                                   [SEARCH_DESCRIPTION] = buf_view(&description),
                                                   [SEARCH_DETAILS] = buf_view(&details)});
-    buf_fini(&details);
-    buf_fini(&description);
 }
 
 /* The index of the view's current tools: its documents are the view's items, in their order. */
@@ -103,11 +102,10 @@ static void put_hit(struct buf *out, const struct target *t, double score)
     buf_str(out, "{\"name\":");
     json_quote(out, t->public_name);
     if (description.type == JSON_STRING) {
-        buf_str(out, ",\"description\":");
-        buf_span(out, description.value);
+        json_out_raw(out, "description", description.value);
     }
-    buf_str(out, ",\"inputSchema\":");
-    buf_span(out, schema.type == JSON_OBJECT ? schema.value : SPAN("{\"type\":\"object\"}"));
+    json_out_raw(out, "inputSchema",
+                 schema.type == JSON_OBJECT ? schema.value : SPAN("{\"type\":\"object\"}"));
     buf_printf(out, ",\"score\":%.3f}", score);
 }
 
@@ -115,7 +113,7 @@ static void find_tools(struct search_provider *s, struct call *call, struct span
 {
     struct json_slot query = json_get(arguments, "query"), limit = json_get(arguments, "limit");
     struct search_hit hits[MAX_LIMIT];
-    struct buf question = {0}, found = {0};
+    BUF_SCOPED question = {0}, found = {0};
     int64_t wanted = DEFAULT_LIMIT;
 
     if (query.type != JSON_STRING) {
@@ -136,8 +134,6 @@ static void find_tools(struct search_provider *s, struct call *call, struct span
     }
     buf_str(&found, "]}");
     tool_finish_structured(call, buf_view(&found));
-    buf_fini(&found);
-    buf_fini(&question);
 }
 
 /* --- call_tool --- */
@@ -159,7 +155,7 @@ static void call_tool(struct search_provider *s, struct call *call, const struct
                       struct span given)
 {
     struct json_slot name = json_get(given, "name");
-    struct buf text = {0}, arguments = {0}, members = {0}, params = {0};
+    BUF_SCOPED text = {0}, arguments = {0}, members = {0}, params = {0};
 
     if (name.type != JSON_STRING) {
         tool_fail(call, "call_tool needs 'name', the name of a tool as find_tools gives it");
@@ -174,10 +170,6 @@ static void call_tool(struct search_provider *s, struct call *call, const struct
         inner.name_at = (struct cut){1 + strlen("\"name\":"), name.value.n};
         forward_open(&s->core, call, s->full, &inner);
     }
-    buf_fini(&params);
-    buf_fini(&members);
-    buf_fini(&arguments);
-    buf_fini(&text);
 }
 
 /* --- the gateway's tools --- */
@@ -223,8 +215,7 @@ static void put_items(struct buf *out, struct search_provider *s, const struct p
         if (whole && kind == ITEM_PROMPT)
             put_member(out, "arguments", json_get(t->item->raw, "arguments"));
         if (kind == ITEM_TOOL) {
-            buf_str(out, ",\"wrapperName\":");
-            json_quote(out, t->public_name);
+            json_out_text(out, "wrapperName", t->public_name);
         }
         buf_char(out, '}');
         comma = ",";
@@ -242,8 +233,7 @@ static void put_service(struct buf *out, struct search_provider *s, const struct
                "\"hasSkillDocument\":false",
                provider_advertised(p) ? "true" : "false");
     if (whole && p->catalog && p->catalog->instructions.n) {
-        buf_str(out, ",\"remoteInstructions\":");
-        json_quote(out, p->catalog->instructions);
+        json_out_text(out, "remoteInstructions", p->catalog->instructions);
     }
     buf_str(out, ",\"tools\":");
     put_items(out, s, p, ITEM_TOOL, whole);
@@ -340,11 +330,9 @@ static void invoke(struct search_provider *s, struct call *call, const struct re
     } else {
         struct request inner = *request;
         inner.name = t->public_name;
-        buf_str(&members, "\"name\":");
-        json_quote(&members, t->public_name);
+        json_out_text(&members, "name", t->public_name);
         size_t name_n = members.n - strlen("\"name\":");
-        buf_str(&members, ",\"arguments\":");
-        buf_span(&members, buf_view(&arguments));
+        json_out_raw(&members, "arguments", buf_view(&arguments));
         tool_redirect(&inner, buf_view(&members), &params);
         inner.name_at = (struct cut){1 + strlen("\"name\":"), name_n};
         forward_open(&s->core, call, s->full, &inner);
@@ -376,7 +364,7 @@ static void fail_unknown(struct search_provider *s, struct call *outer, struct s
                          struct span name)
 {
     struct search_hit hits[MAX_HINTS];
-    struct buf text = {0};
+    BUF_SCOPED text = {0};
     size_t n = search_find(fresh_index(s), span_cut(name, 0, MAX_QUESTION), hits, MAX_HINTS);
 
     buf_span(&text, why);
@@ -386,7 +374,6 @@ static void fail_unknown(struct search_provider *s, struct call *outer, struct s
     }
     buf_str(&text, n ? "? find_tools gives the names" : "; find_tools gives the names");
     tool_fail(outer, buf_cstr(&text));
-    buf_fini(&text);
 }
 
 /* --- verbs --- */
@@ -442,7 +429,7 @@ static void put_servers(struct buf *out, const struct view *v)
 static void add_item(struct catalog *c, const char *name, struct span description,
                      const char *members, unsigned flags)
 {
-    struct buf raw = {0};
+    BUF_SCOPED raw = {0};
     struct item item = {.name = span_str(name), .flags = flags};
 
     buf_str(&raw, "{\"name\":");
@@ -455,7 +442,6 @@ static void add_item(struct catalog *c, const char *name, struct span descriptio
     buf_printf(&raw, ",%s}", members);
     item.raw = buf_view(&raw);
     catalog_add(c, ITEM_TOOL, &item);
-    buf_fini(&raw);
 }
 
 static const char find_members[] =
@@ -504,7 +490,7 @@ static void add_gateway(struct catalog *c)
 static void refresh(struct search_provider *s)
 {
     struct catalog *c = catalog_new();
-    struct buf description = {0};
+    BUF_SCOPED description = {0};
 
     if (s->offers & SEARCH_OFFERS_GATEWAY)
         add_gateway(c);
@@ -523,7 +509,6 @@ static void refresh(struct search_provider *s)
              SPAN("Call a tool that find_tools has found, with the arguments that its inputSchema "
                   "asks for. The result is the tool's own."),
              call_members, 0);
-    buf_fini(&description);
     provider_publish(&s->core, c);
 }
 

@@ -14,19 +14,18 @@ void tool_put_failure(struct buf *out, struct span why)
 
 void tool_fail(struct call *call, const char *why)
 {
-    struct buf result = {0};
+    BUF_SCOPED result = {0};
 
     tool_put_failure(&result, span_str(why));
     call_done(call, &(struct outcome){.kind = OUTCOME_RESULT,
                                       .body = buf_view(&result),
                                       .is_error = true,
                                       .text = span_str(why)});
-    buf_fini(&result);
 }
 
 void tool_finish_structured(struct call *call, struct span object)
 {
-    struct buf result = {0};
+    BUF_SCOPED result = {0};
 
     buf_str(&result, "{\"content\":[{\"type\":\"text\",\"text\":");
     json_quote(&result, object);
@@ -34,7 +33,6 @@ void tool_finish_structured(struct call *call, struct span object)
     buf_span(&result, object);
     buf_char(&result, '}');
     call_done(call, &(struct outcome){.kind = OUTCOME_RESULT, .body = buf_view(&result)});
-    buf_fini(&result);
 }
 
 static bool is_replaced(struct span key)

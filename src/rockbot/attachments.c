@@ -164,8 +164,7 @@ static int create(struct buf *path, const char *folder, struct span name)
 int attachment_save(struct attachment *a, const char *folder, struct span text, struct span mime,
                     struct span wanted, struct err *err)
 {
-    BUF_SCOPED name = {0};
-    struct buf path = {0};
+    BUF_SCOPED name = {0}, path = {0};
     char random[ID_TOKEN_SIZE];
 
     *a = (struct attachment){.size = text.n};
@@ -180,11 +179,9 @@ int attachment_save(struct attachment *a, const char *folder, struct span text, 
         close(fd);
     if (fd >= 0 && rc)
         (void)unlink(buf_cstr(&path));
-    if (rc) {
-        buf_fini(&path);
+    if (rc)
         return err_set(err, rc, "cannot write to the attachments folder %s: %s", folder,
                        err_name(rc));
-    }
     a->path = buf_take(&path);
     a->name = a->path + strlen(folder) + 1;
     return 0;

@@ -245,8 +245,7 @@ static void upload(struct enclosures *f, const struct config_attachments *rules,
 {
     const struct bus_host *host = f->job->worker->host;
     struct provider *p = provider_of(f->job);
-    BUF_SCOPED type = {0}, path = {0};
-    struct buf body = {0};
+    BUF_SCOPED type = {0}, path = {0}, body = {0};
     int code;
 
     put_form(&body, &type, rules, name, fd, &code);
@@ -260,7 +259,6 @@ static void upload(struct enclosures *f, const struct config_attachments *rules,
                                                          .max = ANSWER_MAX,
                                                          .timeout = f->job->budget},
                                    on_uploaded, f);
-    buf_fini(&body);
     if (!f->request)
         fail_file(f, "invalid_arguments",
                   code ? "a file cannot be read"

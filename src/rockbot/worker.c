@@ -170,20 +170,18 @@ static struct bus_sub *subscribe(struct station *s, const char *topic, const cha
                                  bus_deliver_fn *deliver)
 {
     const struct bus_worker_options *options = s->worker->options;
-    struct buf group = {0};
+    BUF_SCOPED group = {0};
 
     buf_printf(&group, "%s%s%s", ROCKBOT_BRIDGE, strcmp(s->agent, "*") == 0 ? "_all" : s->agent,
                suffix);
     if (options->name)
         buf_printf(&group, ".%s", options->name);
-    struct bus_sub *sub = bus_subscribe(
+    return bus_subscribe(
         s->worker->bus,
         &(struct bus_subscription){.topic = topic,
                                    .group = buf_cstr(&group),
                                    .prefetch = options->prefetch ? options->prefetch : PREFETCH},
         deliver, s);
-    buf_fini(&group);
-    return sub;
 }
 
 static void station_open(struct bus_worker *w, struct station *s, const char *agent)

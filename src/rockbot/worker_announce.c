@@ -28,7 +28,7 @@ enum { PART = 2 };
 static void publish(struct bus_worker *w, const char *agent, enum rockbot_record type,
                     struct span body)
 {
-    struct buf topic = {0}, source = {0};
+    BUF_SCOPED topic = {0}, source = {0};
     struct message m = {.type = span_str(rockbot_name(type)), .body = body};
 
     buf_printf(&topic, "%s%s", ROCKBOT_TOPIC_META, agent);
@@ -38,33 +38,29 @@ static void publish(struct bus_worker *w, const char *agent, enum rockbot_record
     bus_publish(w->bus, buf_view(&topic), &m, ANNOUNCED_WAITS_MS, NULL, NULL);
     w->counts.announced++;
     w->said_anything = true;
-    buf_fini(&source);
-    buf_fini(&topic);
 }
 
 static void publish_index(struct bus_worker *w, const char *agent, struct span servers,
                           struct span removed)
 {
-    struct buf body = {0};
+    BUF_SCOPED body = {0};
 
     rockbot_put(&body, ROCKBOT_SERVERS_INDEXED,
                 (const struct span[ROCKBOT_MAX_MEMBERS]){
                     [INDEXED_SERVERS] = servers, [INDEXED_REMOVED] = removed});
     publish(w, agent, ROCKBOT_SERVERS_INDEXED, buf_view(&body));
-    buf_fini(&body);
 }
 
 static void publish_tools(struct bus_worker *w, const char *agent, const char *alias,
                           struct span tools, struct span removed)
 {
-    struct buf body = {0};
+    BUF_SCOPED body = {0};
 
     rockbot_put(&body, ROCKBOT_TOOLS_AVAILABLE,
                 (const struct span[ROCKBOT_MAX_MEMBERS]){[AVAILABLE_SERVER] = span_str(alias),
                                                          [AVAILABLE_TOOLS] = tools,
                                                          [AVAILABLE_REMOVED] = removed});
     publish(w, agent, ROCKBOT_TOOLS_AVAILABLE, buf_view(&body));
-    buf_fini(&body);
 }
 
 /* --- one server, to one agent --- */
@@ -73,7 +69,7 @@ static void publish_tools(struct bus_worker *w, const char *agent, const char *a
 static void tell_tools(struct bus_worker *w, const char *agent, const char *alias, struct view *v,
                        struct span removed)
 {
-    struct buf list = {0};
+    BUF_SCOPED list = {0};
     const struct target *t;
 
     for (size_t i = 0; (t = view_item(v, ITEM_TOOL, i)); i++) {
@@ -89,16 +85,14 @@ static void tell_tools(struct bus_worker *w, const char *agent, const char *alia
     if (list.n)
         buf_char(&list, ']');
     publish_tools(w, agent, alias, buf_view(&list), removed);
-    buf_fini(&list);
 }
 
 static void tell_entry(struct bus_worker *w, const char *agent, const struct known *k)
 {
-    struct buf servers = {0};
+    BUF_SCOPED servers = {0};
 
     buf_printf(&servers, "[" SPAN_FMT "]", SPAN_ARG(buf_view(&k->entry)));
     publish_index(w, agent, buf_view(&servers), SPAN_EMPTY);
-    buf_fini(&servers);
 }
 
 static void tell_server(struct bus_worker *w, const char *agent, const struct known *k,
@@ -114,7 +108,7 @@ static void tell_server(struct bus_worker *w, const char *agent, const struct kn
 
 static void tell_removal(struct bus_worker *w, const char *agent, const struct known *k)
 {
-    struct buf names = {0};
+    BUF_SCOPED names = {0};
 
     buf_char(&names, '[');
     json_quote(&names, span_str(k->alias));
@@ -123,7 +117,6 @@ static void tell_removal(struct bus_worker *w, const char *agent, const struct k
         publish_index(w, agent, SPAN_EMPTY, buf_view(&names));
     if (w->options->tools_available)
         publish_tools(w, agent, k->alias, SPAN_EMPTY, buf_view(&k->tools));
-    buf_fini(&names);
 }
 
 /* --- the known servers --- */
@@ -181,7 +174,7 @@ void worker_forget_all(struct bus_worker *w)
 static void put_missing(struct buf *out, struct span before, struct span now)
 {
     struct map names = {0};
-    struct buf text = {0};
+    BUF_SCOPED text = {0};
 
     for (struct json_iter it = json_iter(now); json_next(&it);) {
         text.n = 0;
@@ -196,7 +189,6 @@ static void put_missing(struct buf *out, struct span before, struct span now)
         buf_span(out, it.value);
     }
     buf_char(out, ']');
-    buf_fini(&text);
     map_fini(&names);
 }
 
@@ -221,7 +213,7 @@ static void put_entry(struct bus_worker *w, struct buf *out, const struct surfac
 static void announce(struct bus_worker *w, struct known *k, const struct provider *p,
                      const struct surface *s)
 {
-    struct buf removed = {0};
+    BUF_SCOPED removed = {0};
 
     put_missing(&removed, k->tools.n ? buf_view(&k->tools) : SPAN("[]"), buf_view(&s->tools));
     buf_reset(&k->entry, 0);
@@ -235,7 +227,6 @@ static void announce(struct bus_worker *w, struct known *k, const struct provide
     k->due = 0;
     LIST_EACH (&w->listeners, it)
         tell_server(w, LIST_ENTRY(it, struct bus_listener, node)->agent, k, buf_view(&removed));
-    buf_fini(&removed);
 }
 
 static uint64_t digest_of(struct view *v)
@@ -481,7 +472,7 @@ static void refresh_server(struct bus_worker *w, const char *agent, struct known
 void worker_refresh(struct bus_worker *w, const struct bus_delivery *d)
 {
     struct json_slot slots[ROCKBOT_MAX_MEMBERS];
-    struct buf scratch = {0};
+    BUF_SCOPED scratch = {0};
     struct err err = {0};
     char *agent = mem_span(d->message->source);
     uint64_t asked_at = d->message->sent_ms ? d->message->sent_ms : stamp_now();
@@ -508,6 +499,5 @@ void worker_refresh(struct bus_worker *w, const struct bus_delivery *d)
     if (!any && !server.n && w->said_anything && w->options->servers_indexed)
         publish_index(w, agent, SPAN_EMPTY, SPAN_EMPTY);
     bus_settle(d->sub, d->tag, BUS_ACK);
-    buf_fini(&scratch);
     mem_free(agent);
 }

@@ -113,10 +113,9 @@ static void finish_result(struct job *j, const struct outcome *outcome)
         options.capture = NULL;
     content_read(&c, outcome->body, &options);
     if (outcome->is_error) {
-        struct buf hint = {0};
+        BUF_SCOPED hint = {0};
         put_hint(&hint, j, buf_view(&c.text));
         buf_span(&c.text, c.text.n ? buf_view(&hint) : span_from(buf_view(&hint), 2));
-        buf_fini(&hint);
     }
     worker_reply_result(j, buf_view(&c.text), buf_view(&c.blocks), outcome->is_error);
     content_fini(&c);
@@ -127,7 +126,7 @@ static void finish_result(struct job *j, const struct outcome *outcome)
 static void finish_error(struct job *j, const struct outcome *outcome)
 {
     struct rpc_error e = rpc_error_of(outcome->body);
-    struct buf message = {0}, text = {0};
+    BUF_SCOPED message = {0}, text = {0};
 
     if (e.message.n)
         json_unescape(&message, e.message);
@@ -140,8 +139,6 @@ static void finish_error(struct job *j, const struct outcome *outcome)
         put_hint(&text, j, buf_view(&text));
         worker_reply_result(j, buf_view(&text), SPAN_EMPTY, true);
     }
-    buf_fini(&text);
-    buf_fini(&message);
 }
 
 /* Agents look for the words "timed out", and give up after two such errors in a row. */
@@ -231,7 +228,7 @@ static void fail_unknown_tool(struct job *j, const struct provider *p, struct vi
     size_t at = after_server(j->tool);
     struct provider *named = at ? worker_server(j->worker, span_cut(j->tool, 0, at - 2)) : NULL;
     struct span own = span_from(j->tool, at);
-    struct buf names = {0};
+    BUF_SCOPED names = {0};
 
     if (named && find_tool(host->view(host->arg, named), own)) {
         job_fail(j, "tool_not_found", false,
@@ -244,7 +241,6 @@ static void fail_unknown_tool(struct job *j, const struct provider *p, struct vi
     job_fail(j, "tool_not_found", false,
              "server '%s' has no tool '" SPAN_FMT "'. Its tools are: %s", p->alias,
              SPAN_ARG(j->tool), buf_cstr(&names));
-    buf_fini(&names);
 }
 
 /* The first server that shows agents a tool with exactly this name. */
@@ -343,13 +339,11 @@ static void call_tool(struct job *j)
                               .timeout = j->budget + MARGIN_MS, /* the job's timer ends it first */
                               .answers = host->asking(host->arg, p).off ? 0 : JOB_ANSWERS,
                               .party = map_hash(j->agent)};
-    struct buf params = {0}, meta = {0};
+    BUF_SCOPED params = {0}, meta = {0};
     put_params(&params, &meta, j, request.name, &request);
     buf_reset(&j->outgoing, 0);
     if (enclosures_pack(j, v, &request, call_tool))
         job_open(j, v, &request);
-    buf_fini(&meta);
-    buf_fini(&params);
 }
 
 static void await_lists(struct job *j)
@@ -400,7 +394,7 @@ static void find_server(struct job *j)
 static bool read_arguments(struct job *j, const struct json_slot *given)
 {
     enum json_type type = given->type;
-    struct buf text = {0};
+    BUF_SCOPED text = {0};
 
     if (type == JSON_NONE || type == JSON_OBJECT) {
         j->arguments = type == JSON_NONE ? SPAN("{}") : arena_span(&j->arena, given->value);
@@ -413,7 +407,6 @@ static bool read_arguments(struct job *j, const struct json_slot *given)
     while (inside.n && (unsigned char)inside.p[0] <= ' ')
         inside = span_from(inside, 1);
     j->arguments = inside.n ? arena_span(&j->arena, inside) : SPAN("{}");
-    buf_fini(&text);
     return json_skim(j->arguments, NULL, NULL, &type, NULL) == 0 && type == JSON_OBJECT;
 }
 
@@ -432,15 +425,11 @@ static bool is_elsewhere(const struct bus_worker *w, const struct message *m,
                          const struct json_slot *tool)
 {
     struct span server = message_header(m, ROCKBOT_SERVER);
-    struct buf scratch = {0};
-    bool here;
+    BUF_SCOPED scratch = {0};
 
     if (!w->options->name)
         return false;
-    here = server.n ? worker_server(w, server) != NULL
-                    : owner_of(w, rockbot_text(tool, &scratch)) != NULL;
-    buf_fini(&scratch);
-    return !here;
+    return server.n ? !worker_server(w, server) : !owner_of(w, rockbot_text(tool, &scratch));
 }
 
 static void begin(struct job *j, const struct bus_delivery *d, const struct json_slot *slots)

@@ -49,7 +49,7 @@ static void fail_manage(struct job *j, const char *code, bool retryable, struct 
 /* True when the call has a result; else the job fails with the reason. */
 static bool has_result(struct job *j, const struct outcome *outcome, const char *advice)
 {
-    struct buf message = {0};
+    BUF_SCOPED message = {0};
 
     if (outcome->kind == OUTCOME_RESULT)
         return true;
@@ -62,7 +62,6 @@ static bool has_result(struct job *j, const struct outcome *outcome, const char 
     }
     job_fail(j, "execution_failed", false, SPAN_FMT "%s%s", SPAN_ARG(buf_view(&message)),
              advice ? ". " : "", advice ? advice : "");
-    buf_fini(&message);
     return false;
 }
 
@@ -77,7 +76,7 @@ static void tell_details(struct job *j)
 {
     struct provider *p = job_server(j, tell_details);
     struct bus_server_facts facts = {0};
-    struct buf tools = {0}, prompts = {0}, n_resources = {0};
+    BUF_SCOPED tools = {0}, prompts = {0}, n_resources = {0};
     struct surface surface;
     const struct target *t;
 
@@ -111,9 +110,6 @@ static void tell_details(struct job *j)
                                               [DETAILS_PROMPTS] = buf_view(&prompts),
                                               [DETAILS_N_RESOURCES] = buf_view(&n_resources)});
     surface_fini(&surface);
-    buf_fini(&n_resources);
-    buf_fini(&prompts);
-    buf_fini(&tools);
 }
 
 static void begin_details(struct job *j, const struct json_slot *slots)
@@ -156,7 +152,7 @@ static void take_back(struct job *j)
 static void await_registered(struct job *j)
 {
     struct provider *p = worker_server(j->worker, j->server);
-    struct buf summary = {0};
+    BUF_SCOPED summary = {0};
     size_t n = 0;
 
     j->resume = NULL;
@@ -167,7 +163,6 @@ static void await_registered(struct job *j)
         answer(j,
                (struct span[ROCKBOT_MAX_MEMBERS]){
                    [REGISTERED_SUCCESS] = SPAN("true"), [REGISTERED_SUMMARY] = buf_view(&summary)});
-        buf_fini(&summary);
     } else if (!p) {
         job_fail(j, "execution_failed", false, "the server was removed while it started");
     } else if (p->why[0] && (p->state == PROVIDER_BACKOFF || p->state == PROVIDER_DOWN)) {
@@ -192,7 +187,7 @@ static void fail_register(struct job *j, const char *code, bool retryable, struc
 static void begin_register(struct job *j, const struct json_slot *slots)
 {
     const struct bus_host *host = j->worker->host;
-    struct buf url = {0}, command = {0}, type = {0};
+    BUF_SCOPED url = {0}, command = {0}, type = {0};
     struct err err = {0};
 
     j->fail = fail_register;
@@ -219,9 +214,6 @@ static void begin_register(struct job *j, const struct json_slot *slots)
         .env = slots[REGISTER_ENV].value,
     };
     int rc = host->add(host->arg, &s, &err);
-    buf_fini(&type);
-    buf_fini(&command);
-    buf_fini(&url);
     if (rc < 0)
         job_fail(j, "invalid_arguments", false, "%s%s%s", err.text, err.hint[0] ? ". " : "",
                  err.hint);
@@ -253,7 +245,7 @@ static void open_named(struct job *j, struct view *v, enum op op, const char *ke
 {
     struct request request = {
         .op = op, .name = j->tool, .answers = JOB_ANSWERS, .party = map_hash(j->agent)};
-    struct buf params = {0};
+    BUF_SCOPED params = {0};
 
     buf_printf(&params, "{\"%s\":", key);
     request.name_at.at = params.n;
@@ -264,13 +256,12 @@ static void open_named(struct job *j, struct view *v, enum op op, const char *ke
     buf_char(&params, '}');
     request.params = buf_view(&params);
     job_open(j, v, &request);
-    buf_fini(&params);
 }
 
 static void get_prompt(struct job *j)
 {
     struct provider *p = job_server(j, get_prompt);
-    struct buf names = {0};
+    BUF_SCOPED names = {0};
 
     if (!p)
         return;
@@ -281,7 +272,6 @@ static void get_prompt(struct job *j)
         job_fail(j, "tool_not_found", false,
                  "server '%s' has no prompt '" SPAN_FMT "'. Its prompts are: %s", p->alias,
                  SPAN_ARG(j->tool), buf_cstr(&names));
-        buf_fini(&names);
         return;
     }
     open_named(j, v, OP_GET_PROMPT, "name");
@@ -295,7 +285,7 @@ static void begin_prompt(struct job *j, const struct json_slot *slots)
 
 static void finish_prompt(struct job *j, const struct outcome *outcome)
 {
-    struct buf messages = {0}, description = {0};
+    BUF_SCOPED messages = {0}, description = {0};
 
     if (!has_result(j, outcome, NULL))
         return;
@@ -304,8 +294,6 @@ static void finish_prompt(struct job *j, const struct outcome *outcome)
     answer(j, (struct span[ROCKBOT_MAX_MEMBERS]){[PROMPT_DESCRIPTION] =
                                                      rockbot_text(&text, &description),
                                                  [PROMPT_MESSAGES] = buf_view(&messages)});
-    buf_fini(&description);
-    buf_fini(&messages);
 }
 
 /* --- resources --- */
@@ -313,7 +301,7 @@ static void finish_prompt(struct job *j, const struct outcome *outcome)
 static void list_resources(struct job *j)
 {
     struct provider *p = job_server(j, list_resources);
-    struct buf resources = {0}, templates = {0};
+    BUF_SCOPED resources = {0}, templates = {0};
 
     if (!p)
         return;
@@ -323,8 +311,6 @@ static void list_resources(struct job *j)
         j,
         (struct span[ROCKBOT_MAX_MEMBERS]){
             [RESOURCES_LIST] = buf_view(&resources), [RESOURCES_TEMPLATES] = buf_view(&templates)});
-    buf_fini(&templates);
-    buf_fini(&resources);
 }
 
 static void begin_resources(struct job *j, const struct json_slot *slots)
@@ -351,13 +337,12 @@ static void begin_read(struct job *j, const struct json_slot *slots)
 
 static void finish_read(struct job *j, const struct outcome *outcome)
 {
-    struct buf contents = {0};
+    BUF_SCOPED contents = {0};
 
     if (!has_result(j, outcome, "List the server's resources to see what can be read"))
         return;
     content_put_resource(&contents, outcome->body, &j->worker->content);
     answer(j, (struct span[ROCKBOT_MAX_MEMBERS]){[RESOURCE_CONTENTS] = buf_view(&contents)});
-    buf_fini(&contents);
 }
 
 /* --- the table of requests --- */

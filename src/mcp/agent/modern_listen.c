@@ -7,6 +7,7 @@
 #include "mcp/agent/modern_request.h"
 #include "mcp/agent/modern_result.h"
 #include "mcp/agent/welcome.h"
+#include "wire/json_out.h"
 
 /* How long the acknowledgement waits for servers that have not confirmed a subscription. */
 enum { CONFIRM_MS = 3000 };
@@ -185,8 +186,7 @@ void modern_listen_event(struct modern_request *r, const struct event *event)
         tell_changed(r, event->changed);
     } else if (event->kind == EVENT_UPDATED && map_get(&r->uris, event->name)) {
         BUF_SCOPED members = {0};
-        buf_str(&members, "\"uri\":");
-        json_quote(&members, event->name);
+        json_out_text(&members, "uri", event->name);
         send(r, "notifications/resources/updated", buf_view(&members));
     } else if (event->kind == EVENT_TASK && event->whole && map_get(&r->tasks, event->name)) {
         /* The members of the object, without its braces. */

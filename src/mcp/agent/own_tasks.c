@@ -3,6 +3,7 @@
 #include "mcp/agent/own_tasks.h"
 
 #include "mcp/task_text.h"
+#include "wire/json_out.h"
 
 static bool is_own(const struct own_tasks *own, const struct task *t)
 {
@@ -44,8 +45,7 @@ bool own_tasks_put_page(const struct own_tasks *own, const struct json_slot *cur
     }
     buf_char(page, ']');
     if (n > PAGE) {
-        buf_str(page, ",\"nextCursor\":");
-        json_quote(page, span_str(last->id));
+        json_out_text(page, "nextCursor", span_str(last->id));
     }
     buf_char(page, '}');
     return true;

@@ -5,6 +5,7 @@
 #include "core/provider.h"
 #include "mcp/protocol.h"
 #include "wire/json.h"
+#include "wire/json_out.h"
 
 /* The catalog of the view's only provider; NULL if there are several, or it is not known yet. */
 static const struct catalog *only_catalog(const struct view *v)
@@ -90,8 +91,7 @@ void welcome_put_instructions(struct buf *out, const struct view *v)
         buf_span(&text, p->catalog->instructions);
     }
     if (text.n) {
-        buf_str(out, ",\"instructions\":");
-        json_quote(out, buf_view(&text));
+        json_out_text(out, "instructions", buf_view(&text));
     }
 }
 

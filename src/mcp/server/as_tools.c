@@ -6,6 +6,7 @@
 #include "base/log.h"
 #include "base/mem.h"
 #include "mcp/tool_call.h"
+#include "wire/json_out.h"
 
 /* How many resources the description of read_resource lists, and in about how many bytes. */
 enum { MAX_SHOWN = 20, MAX_SHOWN_BYTES = 2000 };
@@ -47,10 +48,9 @@ static void make_tool(struct mcp_provider *p, struct span own, struct span raw, 
     struct item *item = &c->items[ITEM_TOOL][before];
     item->flags |= ITEM_MADE;
     if (prompt.n) {
-        struct buf label = {0};
+        BUF_SCOPED label = {0};
         json_unescape(&label, prompt);
         item->label = arena_span(&c->arena, buf_view(&label));
-        buf_fini(&label);
     }
     struct made_tool *t = MEM_NEW(struct made_tool);
     t->op = op;
@@ -81,7 +81,7 @@ static void put_addresses(struct buf *out, const struct catalog *c, enum item_ki
 
 static void make_reader(struct mcp_provider *p)
 {
-    struct buf text = {0}, raw = {0};
+    BUF_SCOPED text = {0}, raw = {0};
 
     buf_printf(&text, "Read a resource of the server '%s'.", p->alias);
     put_addresses(&text, p->fetching, ITEM_RESOURCE, " There are: ");
@@ -92,15 +92,13 @@ static void make_reader(struct mcp_provider *p)
                   "\"string\",\"description\":\"Address of the resource\"}},\"required\":[\"uri\"]"
                   "},\"annotations\":{\"readOnlyHint\":true}}");
     make_tool(p, SPAN("read_resource"), buf_view(&raw), OP_READ_RESOURCE, SPAN_EMPTY);
-    buf_fini(&raw);
-    buf_fini(&text);
 }
 
 /* The arguments that a prompt lists, as properties of a schema. */
 static void put_prompt_schema(struct buf *out, struct span prompt)
 {
     struct json_iter it = json_iter(json_get(prompt, "arguments").value);
-    struct buf required = {0};
+    BUF_SCOPED required = {0};
     const char *comma = "";
 
     buf_str(out, "{\"type\":\"object\",\"properties\":{");
@@ -113,8 +111,7 @@ static void put_prompt_schema(struct buf *out, struct span prompt)
         buf_span(out, name.value);
         buf_str(out, ":{\"type\":\"string\"");
         if (description.type == JSON_STRING) {
-            buf_str(out, ",\"description\":");
-            buf_span(out, description.value);
+            json_out_raw(out, "description", description.value);
         }
         buf_char(out, '}');
         comma = ",";
@@ -130,7 +127,6 @@ static void put_prompt_schema(struct buf *out, struct span prompt)
         buf_char(out, ']');
     }
     buf_char(out, '}');
-    buf_fini(&required);
 }
 
 /* Prompts may have any name; tools may not. */
@@ -144,7 +140,7 @@ static void put_tool_name(struct buf *out, struct span prompt)
 static void make_getter(struct mcp_provider *p, const struct item *prompt)
 {
     struct json_slot description = json_get(prompt->raw, "description");
-    struct buf own = {0}, raw = {0};
+    BUF_SCOPED own = {0}, raw = {0};
 
     put_tool_name(&own, prompt->name);
     buf_str(&raw, "{\"name\":");
@@ -159,8 +155,6 @@ static void make_getter(struct mcp_provider *p, const struct item *prompt)
     buf_str(&raw, ",\"annotations\":{\"readOnlyHint\":true}}");
     make_tool(p, buf_view(&own), buf_view(&raw), OP_GET_PROMPT,
               span_cut(prompt->raw, prompt->name_at.at, prompt->name_at.n));
-    buf_fini(&raw);
-    buf_fini(&own);
 }
 
 void as_tools_make(struct mcp_provider *p)
@@ -219,7 +213,7 @@ static void put_texts(struct buf *out, struct json_slot arguments)
 const char *as_tools_redirect(const struct made_tool *t, struct request *r, struct buf *params)
 {
     struct json_slot arguments = json_get(r->params, "arguments");
-    struct buf members = {0}, text = {0};
+    BUF_SCOPED members = {0}, text = {0};
     struct json_slot uri = json_get(arguments.value, "uri");
     struct span name = t->prompt ? span_str(t->prompt) : uri.value;
 
@@ -239,8 +233,6 @@ const char *as_tools_redirect(const struct made_tool *t, struct request *r, stru
     buf_span(params, buf_view(&text));
     r->params = span_of(params->p, n);
     r->name = span_of(params->p + n, text.n);
-    buf_fini(&text);
-    buf_fini(&members);
     return NULL;
 }
 
@@ -254,7 +246,7 @@ static void put_comma(struct buf *out, size_t start)
 
 static void put_text(struct buf *out, const char *role, struct span raw)
 {
-    struct buf text = {0};
+    BUF_SCOPED text = {0};
 
     if (role)
         buf_printf(&text, "%s: ", role);
@@ -262,7 +254,6 @@ static void put_text(struct buf *out, const char *role, struct span raw)
     buf_str(out, "{\"type\":\"text\",\"text\":");
     json_quote(out, buf_view(&text));
     buf_char(out, '}');
-    buf_fini(&text);
 }
 
 /* One of the contents of a resource: text, a picture, a sound, or else the resource itself. */
@@ -278,8 +269,7 @@ static void put_resource(struct buf *out, struct span content)
     } else if (blob.type == JSON_STRING && (image || audio)) {
         buf_printf(out, "{\"type\":\"%s\",\"mimeType\":", image ? "image" : "audio");
         buf_span(out, type.value);
-        buf_str(out, ",\"data\":");
-        buf_span(out, blob.value);
+        json_out_raw(out, "data", blob.value);
         buf_char(out, '}');
     } else {
         buf_str(out, "{\"type\":\"resource\",\"resource\":");

@@ -4,6 +4,7 @@
 
 #include "mcp/protocol.h"
 #include "wire/json.h"
+#include "wire/json_out.h"
 
 enum { FORMAT = 2, MAX_ITEMS = 100000 };
 
@@ -19,16 +20,14 @@ void catalog_text_put(struct buf *out, const struct catalog *c)
     buf_printf(out, "{\"format\":%d,\"items\":%zu,\"offers\":%u,\"instructions\":", FORMAT, n,
                c->offers);
     json_quote(out, c->instructions);
-    buf_str(out, ",\"declares\":");
-    json_quote(out, c->declares);
+    json_out_text(out, "declares", c->declares);
     buf_str(out, "}\n");
     for (int kind = 0; kind < ITEM_KINDS; kind++) {
         for (size_t i = 0; i < c->n[kind]; i++) {
             const struct item *item = &c->items[kind][i];
             buf_printf(out, "{\"kind\":%d,\"own\":", kind);
             json_quote(out, item->own);
-            buf_str(out, ",\"label\":");
-            json_quote(out, item->label);
+            json_out_text(out, "label", item->label);
             buf_printf(out, ",\"flags\":%u,\"item\":", item->flags);
             json_one_line(out, item->raw);
             buf_str(out, "}\n");
@@ -43,7 +42,7 @@ static bool read_number(struct json_slot slot, int64_t max, int64_t *n)
 
 static bool read_item(struct catalog *c, struct span line)
 {
-    struct buf name = {0}, own = {0}, label = {0};
+    BUF_SCOPED name = {0}, own = {0}, label = {0};
     int64_t kind, flags;
     bool good = json_skim(line, NULL, NULL, NULL, NULL) == 0 &&
                 read_number(json_get(line, "kind"), ITEM_KINDS - 1, &kind) &&
@@ -72,9 +71,6 @@ static bool read_item(struct catalog *c, struct span line)
                                    .description_at = mcp_cut(raw, &description),
                                    .flags = (unsigned)flags});
     }
-    buf_fini(&name);
-    buf_fini(&label);
-    buf_fini(&own);
     return good;
 }
 
@@ -90,7 +86,7 @@ static struct span next_line(struct span *rest)
 static int64_t read_head(struct catalog *c, struct span line)
 {
     int64_t format, items, offers;
-    struct buf text = {0};
+    BUF_SCOPED text = {0};
 
     if (json_skim(line, NULL, NULL, NULL, NULL) ||
         !read_number(json_get(line, "format"), FORMAT, &format) || format != FORMAT ||
@@ -109,7 +105,6 @@ static int64_t read_head(struct catalog *c, struct span line)
         json_unescape(&text, declares.value);
     if (text.n && json_skim(buf_view(&text), NULL, NULL, &type, NULL) == 0 && type == JSON_OBJECT)
         catalog_set_declares(c, buf_view(&text));
-    buf_fini(&text);
     return items;
 }
 

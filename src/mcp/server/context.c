@@ -48,14 +48,13 @@ static bool lacks_argument(const struct item *prompt, const struct mcp_context_r
     bool lacks = false;
 
     while (json_next(&it)) {
-        struct buf name = {0};
+        BUF_SCOPED name = {0};
         struct json_slot named = json_get(it.value, "name");
         if (named.type == JSON_STRING && json_get(it.value, "required").type == JSON_TRUE) {
             json_unescape(&name, named.value);
             lacks |= !row->arguments ||
                      json_get(span_str(row->arguments), buf_cstr(&name)).type == JSON_NONE;
         }
-        buf_fini(&name);
     }
     return lacks;
 }
@@ -125,7 +124,7 @@ static void failed(struct mcp_provider *p, struct sent *sent, int status, const 
 static void fetch(struct mcp_provider *p, const char *method, const char *member, struct span name,
                   const char *arguments)
 {
-    struct buf members = {0};
+    BUF_SCOPED members = {0};
 
     buf_printf(&members, "\"%s\":", member);
     json_quote(&members, name);
@@ -134,7 +133,6 @@ static void fetch(struct mcp_provider *p, const char *method, const char *member
     const struct sent *sent = upstream_sent_new(p, answered, failed);
     p->context->asked = sent->id;
     upstream_request(p, sent, method, buf_view(&members));
-    buf_fini(&members);
 }
 
 static void finish(struct mcp_provider *p)

@@ -150,7 +150,7 @@ static void refused_initialize(struct mcp_provider *p, struct span error)
 static void initialize_answered(struct mcp_provider *p, struct sent *sent,
                                 const struct mcp_message *m)
 {
-    struct buf scratch = {0};
+    BUF_SCOPED scratch = {0};
 
     (void)sent;
     if (m->rpc.kind == RPC_ERROR) {
@@ -165,7 +165,6 @@ static void initialize_answered(struct mcp_provider *p, struct sent *sent,
     else
         handshake_give_up(p, "speaks protocol version '" SPAN_FMT "', which is not known here",
                           SPAN_ARG(span_cut(version, 0, 40)));
-    buf_fini(&scratch);
 }
 
 static void initialize_failed(struct mcp_provider *p, struct sent *sent, int status,
@@ -183,7 +182,7 @@ static void initialize_failed(struct mcp_provider *p, struct sent *sent, int sta
 
 static void initialize(struct mcp_provider *p)
 {
-    struct buf members = {0};
+    BUF_SCOPED members = {0};
 
     p->modern = false;
     p->version[0] = '\0';
@@ -192,7 +191,6 @@ static void initialize(struct mcp_provider *p)
     buf_str(&members, ",\"clientInfo\":{\"name\":\"rialto\",\"version\":\"" RIALTO_VERSION "\"}");
     upstream_request(p, upstream_sent_new(p, initialize_answered, initialize_failed), "initialize",
                      buf_view(&members));
-    buf_fini(&members);
 }
 
 /* --- the stateless era --- */

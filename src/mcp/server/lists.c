@@ -132,7 +132,7 @@ static unsigned flags_of(struct mcp_provider *p, enum item_kind kind,
 static void offer(struct mcp_provider *p, enum item_kind kind, struct span own, struct span raw)
 {
     struct json_slot in[IN_COUNT];
-    struct buf name = {0}, label = {0}, whole = {0};
+    BUF_SCOPED name = {0}, label = {0}, whole = {0};
 
     (void)members_of(kind, raw, in);
     if (kind == ITEM_TOOL) {
@@ -158,16 +158,13 @@ static void offer(struct mcp_provider *p, enum item_kind kind, struct span own, 
                     .description_at = mcp_cut(raw, &in[IN_DESCRIPTION]),
                     .flags = flags_of(p, kind, in),
                 });
-    buf_fini(&whole);
-    buf_fini(&label);
-    buf_fini(&name);
 }
 
 /* Must the item be left out? It must if agents could read it in another way than we do. */
 static bool leave_out(struct mcp_provider *p, enum item_kind kind, struct span raw,
                       struct json_slot in[IN_COUNT])
 {
-    struct buf why = {0};
+    BUF_SCOPED why = {0};
 
     if (!members_of(kind, raw, in))
         buf_str(&why, "a member stands in it twice");
@@ -179,14 +176,13 @@ static bool leave_out(struct mcp_provider *p, enum item_kind kind, struct span r
     if (out)
         log_warn(p->alias, "something under '%s' is not offered, for %s: " SPAN_FMT,
                  mcp_lists[kind].member, buf_cstr(&why), SPAN_ARG(span_cut(raw, 0, 120)));
-    buf_fini(&why);
     return out;
 }
 
 void lists_add_item(struct mcp_provider *p, enum item_kind kind, struct span raw)
 {
     struct json_slot in[IN_COUNT];
-    struct buf own = {0}, line = {0}, changed = {0};
+    BUF_SCOPED own = {0}, line = {0}, changed = {0};
     const struct mcp_override *o = NULL;
 
     if (leave_out(p, kind, raw, in))
@@ -209,21 +205,17 @@ void lists_add_item(struct mcp_provider *p, enum item_kind kind, struct span raw
         }
         offer(p, kind, buf_view(&own), raw);
     }
-    buf_fini(&changed);
-    buf_fini(&line);
-    buf_fini(&own);
 }
 
 static void fetch_page(struct mcp_provider *p, enum item_kind kind, struct span cursor)
 {
-    struct buf params = {0};
+    BUF_SCOPED params = {0};
 
     if (cursor.n)
         buf_printf(&params, "\"cursor\":" SPAN_FMT, SPAN_ARG(cursor));
     struct sent *sent = upstream_sent_new(p, page_answered, page_failed);
     sent->kind = kind;
     upstream_request(p, sent, mcp_lists[kind].method, buf_view(&params));
-    buf_fini(&params);
 }
 
 /* Does the server list more than we take? The rest is ignored. */
@@ -288,7 +280,7 @@ static bool claims(const struct mcp_provider *p, enum item_kind kind)
  * names. */
 static void set_instructions(struct mcp_provider *p, struct catalog *c)
 {
-    struct buf text = {0};
+    BUF_SCOPED text = {0};
 
     if (p->instructions)
         buf_str(&text, p->instructions);
@@ -297,7 +289,6 @@ static void set_instructions(struct mcp_provider *p, struct catalog *c)
     buf_span(&text, context_text(p));
     if (text.n)
         catalog_set_instructions(c, buf_view(&text));
-    buf_fini(&text);
 }
 
 /* Has a tool changed, in what a person approves, since it was listed before? */

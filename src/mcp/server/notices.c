@@ -44,7 +44,7 @@ static void tell(struct mcp_provider *p, uint64_t about, const struct event *eve
 
 static void receive_log(struct mcp_provider *p, const struct mcp_message *m, uint64_t about)
 {
-    struct buf scratch = {0}, params = {0};
+    BUF_SCOPED scratch = {0}, params = {0};
     struct event event = {
         .kind = EVENT_LOG, .params = told_params(p, m, &params), .from = &p->core};
 
@@ -52,8 +52,6 @@ static void receive_log(struct mcp_provider *p, const struct mcp_message *m, uin
         event.level = json_text(m->slots[SLOT_LEVEL].value, &scratch);
         tell(p, about, &event);
     }
-    buf_fini(&params);
-    buf_fini(&scratch);
 }
 
 static void receive_updated(struct mcp_provider *p, const struct mcp_message *m, uint64_t about)
@@ -148,7 +146,7 @@ void notices_pass(struct mcp_provider *p, const struct mcp_message *m, uint64_t 
     const struct sent *sent = idmap_get(&p->sent, about);
     bool cancels = rpc_method_is(&m->rpc, "notifications/cancelled");
     const struct json_slot *id = &m->slots[cancels ? SLOT_REQUEST_ID : SLOT_META_SUBSCRIPTION];
-    struct buf method = {0};
+    BUF_SCOPED method = {0};
     struct event event = {.kind = EVENT_OTHER,
                           .method = rpc_method_text(&m->rpc, &method),
                           .params = m->rpc.params,
@@ -164,7 +162,6 @@ void notices_pass(struct mcp_provider *p, const struct mcp_message *m, uint64_t 
         event.token_at = (struct cut){0};
         router_broadcast(&p->core, &event);
     }
-    buf_fini(&method);
 }
 
 void notices_receive(struct mcp_provider *p, const struct mcp_message *m, uint64_t about)

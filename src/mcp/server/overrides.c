@@ -32,13 +32,12 @@ typedef bool compare_fn(struct span raw, struct span text);
 static bool is_pinned_by(const struct mcp_override *o, struct span raw_key, compare_fn *compare)
 {
     struct json_iter it = json_iter(span_str(o->arguments));
-    struct buf key = {0};
+    BUF_SCOPED key = {0};
     bool pinned = false;
 
     json_unescape(&key, raw_key);
     while (!pinned && json_next(&it))
         pinned = compare(it.key, buf_view(&key));
-    buf_fini(&key);
     return pinned;
 }
 

@@ -89,7 +89,7 @@ static void receive_ask(struct mcp_provider *p, const struct mcp_message *m, uin
 
 static void receive_request(struct mcp_provider *p, const struct mcp_message *m, uint64_t about)
 {
-    struct buf method = {0};
+    BUF_SCOPED method = {0};
     struct ask ask = {.key = m->rpc.id,
                       .method = rpc_method_text(&m->rpc, &method),
                       .params = m->rpc.params,
@@ -106,20 +106,18 @@ static void receive_request(struct mcp_provider *p, const struct mcp_message *m,
     } else if (!p->watches.n || !task_watch_ask(p, m, about, &ask)) {
         receive_ask(p, m, about, &ask);
     }
-    buf_fini(&method);
 }
 
 /* Agents read a server's asks and notifications as well, and not all as strictly as we do. */
 static bool refuse_misleading(struct mcp_provider *p, const struct mcp_message *m)
 {
-    struct buf why = {0};
+    BUF_SCOPED why = {0};
     bool misleads = !p->plain && mcp_params_mislead(m, &why);
 
     if (misleads)
         log_warn(p->alias, "dropped '" SPAN_FMT "': %s", SPAN_ARG(m->rpc.method), buf_cstr(&why));
     if (misleads && m->rpc.kind == RPC_REQUEST)
         respond_error(p, m->rpc.id, RPC_INVALID_PARAMS, buf_cstr(&why));
-    buf_fini(&why);
     return misleads;
 }
 
@@ -156,10 +154,9 @@ void mcp_provider_receive(struct mcp_provider *p, struct span text, uint64_t abo
     if (code == 0 && !m.rpc.one_line) {
         /* Pieces of the message will go out where a message is one line, so it is made one line
          * here, once. */
-        struct buf line = {0};
+        BUF_SCOPED line = {0};
         json_one_line(&line, text);
         mcp_provider_receive(p, buf_view(&line), about);
-        buf_fini(&line);
         return;
     }
     p->heard_at = router_timers(p->core.router)->now;
@@ -216,7 +213,7 @@ static struct call *owner_of_head(const struct mcp_provider *p, struct span head
         struct span rest = span_from(head, i);
         if (!span_starts(rest, contents[0]) && !span_starts(rest, contents[1]))
             continue;
-        struct buf text = {0};
+        BUF_SCOPED text = {0};
         int64_t id = 0;
         buf_span(&text, span_cut(head, 0, i));
         buf_char(&text, '}');
@@ -225,7 +222,6 @@ static struct call *owner_of_head(const struct mcp_provider *p, struct span head
             const struct sent *sent = idmap_get(&p->sent, (uint64_t)id);
             owner = sent ? sent->call : NULL;
         }
-        buf_fini(&text);
     }
     return owner;
 }
@@ -234,7 +230,7 @@ void mcp_provider_too_long(struct mcp_provider *p, struct span head, size_t limi
 {
     struct call *owner = owner_of_head(p, head);
     struct span start = span_cut(head, 0, 80);
-    struct buf text = {0};
+    BUF_SCOPED text = {0};
 
     log_warn(p->alias,
              "sent a message of more than %zu bytes (limits.message): dropped; it began " SPAN_FMT,
@@ -248,7 +244,6 @@ void mcp_provider_too_long(struct mcp_provider *p, struct span head, size_t limi
                limit);
     call_done(owner, &(struct outcome){
                          .kind = OUTCOME_FAILED, .why = FAIL_PROTOCOL, .text = buf_view(&text)});
-    buf_fini(&text);
 }
 
 /* --- life --- */

@@ -218,7 +218,7 @@ static void on_exited(void *owner, int status, const char *how)
 static void on_stderr(void *owner, struct span line)
 {
     struct stdio_upstream *u = owner;
-    struct buf clean = {0};
+    BUF_SCOPED clean = {0};
 
     line = span_trim(line);
     if (!line.n)
@@ -237,7 +237,6 @@ static void on_stderr(void *owner, struct span line)
             u->denied_at = u->stderr_at;
         }
     }
-    buf_fini(&clean);
 }
 
 static const struct child_events child_events = {.exited = on_exited, .stderr_line = on_stderr};

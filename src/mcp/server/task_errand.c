@@ -6,6 +6,7 @@
 #include "base/mem.h"
 #include "mcp/legacy.h"
 #include "mcp/server/task_watch.h"
+#include "wire/json_out.h"
 
 /* How often a server is asked for a task's state: as the server says, within these bounds. */
 enum { POLL_MS = 1000, POLL_MIN_MS = 20, POLL_MAX_MS = 60 * 1000 };
@@ -81,8 +82,7 @@ void task_errand_go_on(struct mcp_provider *p, struct sent *sent, const char *me
     sent->keep = true;
     if (!sent->id)
         upstream_sent_renew(p, sent);
-    buf_str(&all, "\"taskId\":");
-    json_quote(&all, span_str(e->own));
+    json_out_text(&all, "taskId", span_str(e->own));
     if (members.n)
         buf_char(&all, ',');
     buf_span(&all, members);
@@ -391,8 +391,7 @@ static void cancel_own(struct mcp_provider *p, const struct task_errand *e)
     struct sent *sent = upstream_sent_new(p, ignore, ignore_failed);
     BUF_SCOPED members = {0};
 
-    buf_str(&members, "\"taskId\":");
-    json_quote(&members, span_str(e->own));
+    json_out_text(&members, "taskId", span_str(e->own));
     upstream_request_named(p, sent, "tasks/cancel", span_str(e->own), buf_view(&members));
 }
 

@@ -149,13 +149,12 @@ void upstream_notify(struct mcp_provider *p, const char *method, struct span par
 
 void upstream_withdraw(struct mcp_provider *p, uint64_t id, const char *reason)
 {
-    struct buf params = {0};
+    BUF_SCOPED params = {0};
 
     if (p->ops->forget && p->ops->forget(p->link, id))
         return;
     buf_printf(&params, "{\"requestId\":%" PRIu64 ",\"reason\":\"%s\"}", id, reason);
     upstream_notify(p, "notifications/cancelled", buf_view(&params));
-    buf_fini(&params);
 }
 
 /* --- verbs --- */
@@ -177,7 +176,7 @@ static bool gives_any(const struct mcp_provider *p, const struct call *call)
 static void call_answered(struct mcp_provider *p, struct sent *sent, const struct mcp_message *m)
 {
     bool ok = m->rpc.kind == RPC_RESULT;
-    struct buf text = {0}, body = {0};
+    BUF_SCOPED text = {0}, body = {0};
 
     if (sent->errand && upstream_tasks_made(p, sent, m))
         return;
@@ -194,13 +193,11 @@ static void call_answered(struct mcp_provider *p, struct sent *sent, const struc
         outcome.body = buf_view(&body);
     }
     call_done(sent->call, &outcome);
-    buf_fini(&body);
-    buf_fini(&text);
 }
 
 static void call_failed(struct mcp_provider *p, struct sent *sent, int status, const char *why)
 {
-    struct buf text = {0};
+    BUF_SCOPED text = {0};
 
     buf_printf(&text, "server '%s' gave no answer: %s", p->alias, why);
     call_done(sent->call, &(struct outcome){.kind = OUTCOME_FAILED,
@@ -208,7 +205,6 @@ static void call_failed(struct mcp_provider *p, struct sent *sent, int status, c
                                             .text = buf_view(&text),
                                             .locked = status == 401,
                                             .retryable = sent->call->repeatable});
-    buf_fini(&text);
 }
 
 /* Append the arguments that the tool wants repeated as headers; nearly all tools want none. */
@@ -228,7 +224,7 @@ static void put_param_headers(struct mcp_provider *p, const struct request *r, s
 void upstream_send_call(struct mcp_provider *p, const struct sent *sent,
                         const struct request *request, struct span extra)
 {
-    struct buf meta = {0}, headers = {0}, other = {0};
+    BUF_SCOPED meta = {0}, headers = {0}, other = {0};
     const char *method = mcp_operations[request->op].method;
 
     if (!method) {
@@ -264,19 +260,15 @@ void upstream_send_call(struct mcp_provider *p, const struct sent *sent,
                                               .version = version_of(p),
                                               .modern = p->modern,
                                               .own_id = request->own_id});
-    buf_fini(&other);
-    buf_fini(&headers);
-    buf_fini(&meta);
 }
 
 static void tell_server(struct mcp_provider *p, const struct request *request)
 {
     char *method = mem_span(request->name);
-    struct buf params = {0};
+    BUF_SCOPED params = {0};
 
     mcp_put_raw(&params, request->params);
     upstream_notify(p, method, buf_view(&params));
-    buf_fini(&params);
     mem_free(method);
 }
 
@@ -418,7 +410,7 @@ static void on_open(struct peer *self, struct call *call, const struct request *
 {
     struct mcp_provider *p = of_peer(self);
     struct request r = *request;
-    struct buf params = {0}, other = {0};
+    BUF_SCOPED params = {0}, other = {0};
     enum op made;
 
     if (request->op >= OP_TASK_GET) {
@@ -457,8 +449,6 @@ static void on_open(struct peer *self, struct call *call, const struct request *
         else
             upstream_send_call(p, sent, &r, extra);
     }
-    buf_fini(&other);
-    buf_fini(&params);
 }
 
 static void on_answer(struct peer *self, struct call *call, struct span key,

@@ -86,7 +86,7 @@ static void end_refused(struct sent *sent)
 static void next_round(struct mcp_provider *p, struct sent *sent)
 {
     struct rounds *r = sent->rounds;
-    struct buf extra = {0};
+    BUF_SCOPED extra = {0};
 
     if (r->responses.n) {
         buf_str(&extra, "\"inputResponses\":{");
@@ -98,7 +98,6 @@ static void next_round(struct mcp_provider *p, struct sent *sent)
     buf_reset(&r->responses, 0);
     upstream_sent_renew(p, sent);
     upstream_send_call(p, sent, &r->kept.request, buf_view(&extra));
-    buf_fini(&extra);
 }
 
 static void on_pause_over(struct timer *t)
@@ -166,7 +165,7 @@ static void ask_all(struct mcp_provider *p, struct sent *sent, struct json_slot 
     while (requests.type == JSON_OBJECT && json_next(&it)) {
         struct json_slot method = json_get(it.value, "method"),
                          params = json_get(it.value, "params");
-        struct buf scratch = {0};
+        BUF_SCOPED scratch = {0};
         struct rpc_message as_request = {.kind = RPC_REQUEST};
         if (method.type == JSON_STRING)
             as_request.method = json_text(method.value, &scratch);
@@ -181,7 +180,6 @@ static void ask_all(struct mcp_provider *p, struct sent *sent, struct json_slot 
             ask_put(sent->call, &ask);
         else
             upstream_modern_answered(p, sent, it.key, &no_such_question);
-        buf_fini(&scratch);
     }
 }
 
@@ -376,7 +374,7 @@ static void end_listen(struct mcp_provider *p, uint64_t id)
  */
 void upstream_listen(struct mcp_provider *p)
 {
-    struct buf wishes = {0};
+    BUF_SCOPED wishes = {0};
     bool settled = !p->listen_old || p->listen_acked;
 
     timer_clear(router_timers(p->core.router), &p->listen);
@@ -393,7 +391,6 @@ void upstream_listen(struct mcp_provider *p)
             waits->listen = sent->id;
     }
     upstream_request(p, sent, "subscriptions/listen", buf_view(&wishes));
-    buf_fini(&wishes);
 }
 
 void upstream_on_listen(struct timer *t)

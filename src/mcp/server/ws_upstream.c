@@ -75,7 +75,7 @@ static void link_open(void *link)
 {
     static const char *const protocols[] = {"mcp", NULL};
     struct ws_upstream *u = link;
-    struct buf headers = {0};
+    BUF_SCOPED headers = {0};
     struct err err;
 
     for (const char *const *line = u->options.headers; line && *line; line++)
@@ -90,7 +90,6 @@ static void link_open(void *link)
                                             .queue_limit = u->options.max_message + STREAM_LIMIT,
                                             .ping_every = WS_PING_MS},
                        &events, u, &err);
-    buf_fini(&headers);
     if (!u->ws) {
         snprintf(u->why, sizeof u->why, "%.250s", err.text);
         timer_set(loop_timers(u->loop), &u->timer, 0);
