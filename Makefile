@@ -1,7 +1,7 @@
-# Rialto's front door. Meson and ninja do the building; every flavour has its own folder:
+# Entry point for developers. Meson and ninja do the building; every flavour has its own folder:
 #   build/release  what users run     build/asan  what the tests run (sanitizers, warnings are errors)
 #   build/fuzz     libFuzzer targets (clang)
-# Each target first lets tools/setup install what it needs and this machine lacks.
+# Targets that need tools or libraries first let tools/setup install those that this machine lacks.
 
 PREFIX ?= /usr/local
 DESTDIR ?=
@@ -103,7 +103,7 @@ help: ## this list
 setup-%:
 	@tools/setup $*
 
-# A flavour is configured anew when its options change, that is when this file does.
+# A flavour is configured from scratch when this file changes, because its options are in this file.
 build/release/build.ninja: Makefile | setup-build
 	@rm -rf $(@D)
 	meson setup $(@D) $(RELEASE_OPTIONS) >/dev/null || { cat $(@D)/meson-logs/meson-log.txt; exit 1; }

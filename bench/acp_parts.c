@@ -9,8 +9,8 @@
  *   bench_acp_parts greet TIMES COMMAND...                 starts COMMAND; time to its answer to
  *                                                          initialize (p50, p99)
  *
- * It reads only what it has itself written, as conductors pass it on with ids of their own, so it
- * looks for members by searching.
+ * It reads only messages that it has written itself, in which conductors replace the ids, so it
+ * finds members by plain text search.
  */
 #include <arpa/inet.h>
 #include <errno.h>
@@ -44,7 +44,7 @@ static void write_all(int fd, const char *p, size_t n)
     }
 }
 
-/* Lines with one big write for all that came with one read. */
+/* Bytes that were read and not handled yet. */
 struct reader {
     char *p;
     size_t n, cap;
@@ -115,7 +115,7 @@ static size_t pass_line(char *out, const char *line, size_t n)
     static const char envelope[] = "\"method\":\"proxy/successor\",\"params\":{";
     const char *method = memmem(line, n, "\"method\":\"", 10);
 
-    if (!method) { /* an answer: the ids of both sides are the same here */
+    if (!method) { /* a response: this proxy uses the same ids on both sides */
         memcpy(out, line, n);
         return n;
     }
@@ -290,7 +290,7 @@ static unsigned memory_of(pid_t pid)
     return kib;
 }
 
-/* From the decision to start it until what it was given to read arrives. */
+/* The time from starting COMMAND until the byte on its stdin arrives at the port. */
 static int first_byte(size_t times, char **argv, int argc)
 {
     char port[8], byte;
@@ -326,7 +326,7 @@ static int first_byte(size_t times, char **argv, int argc)
     return 0;
 }
 
-/* From the decision to start it until it has answered `initialize`. */
+/* The time from starting COMMAND until it has answered `initialize`. */
 static int greet(size_t times, char **argv)
 {
     uint32_t *took = calloc(times, sizeof *took);

@@ -1,8 +1,8 @@
-// What a call to a tool in a page costs: an agent on a WebSocket calls a page on another, through the
-// bridge. The floor is a WebSocket that echoes the same bytes in a process of its own: with one call
-// under way nearly all of the time goes by until the system has woken up the other process, so an echo
-// in this very process, which is shown too, compares with nothing that an agent could have. A call has
-// two such trips, the floor one: half of the floor is what a bridge that costs nothing would reach.
+// What a call to a tool in a page costs: an agent on one WebSocket calls a page on another, through the
+// bridge. The floor is a WebSocket that echoes the same bytes in another process: with one call in
+// flight nearly all of the time is spent waking up the other process, so the echo inside this process,
+// which is shown too, is no fair comparison. A call needs two such round trips, the floor one: a bridge
+// that costs nothing would reach half of the floor.
 // Then the same with two thousand pages of twenty tools each, one of which does not read.
 //   bench/browser.mjs [PROGRAM]
 import { fork, spawn } from 'node:child_process';
@@ -16,7 +16,7 @@ const root = path.resolve(path.dirname(fileURLToPath(import.meta.url)), '..');
 const WebSocket = createRequire(path.join(root, 'build/npm/package.json'))('ws');
 const program = process.argv[2] ?? path.join(root, 'build/rialto');
 const seconds = Number(process.env.RIALTO_BENCH_SECONDS ?? 1);
-const ROUNDS = 3; // of each measurement, in turn: what else the machine does can only make one slower
+const ROUNDS = 3; // of each measurement, in turn: other load can only make one slower
 
 const opened = (ws) => new Promise((resolve, reject) => { ws.on('open', resolve); ws.on('error', reject); });
 
@@ -30,7 +30,7 @@ async function measure(ws, request, depth) {
     const send = () => { started.set(++next, performance.now()); ws.send(request(next)); };
     const onMessage = (data) => {
       const { id, error } = JSON.parse(data);
-      if (error) throw new Error(`a call failed: ${data}`); // an error is quick, and no call
+      if (error) throw new Error(`a call failed: ${data}`); // an error comes back faster than a result
       if (!started.has(id)) return;
       times.push(performance.now() - started.get(id));
       started.delete(id);
@@ -105,7 +105,7 @@ async function inBatches(n, size, fn) {
 const toolsOf = (n) => Array.from({ length: TOOLS }, (_, k) => ({
   name: `t${n}_${k}`, description: 'Does a thing in the page', inputSchema: { type: 'object', properties: { text: { type: 'string' } } } }));
 
-/** Many pages, once: how long it takes to have them, list them and call each for the first time, and what an idle one costs. */
+/** Many pages, once: how long it takes to open them, list them and call each for the first time, and what an idle one costs. */
 async function manyOnce(host, pid, round) {
   const before = resident(pid);
   const pages = [];
@@ -128,7 +128,7 @@ async function manyPages(host, pid) {
   for (let round = 0; round < ROUNDS; round++) {
     if (one) await Promise.all([one.ws, ...one.pages].map((ws) => new Promise((resolve) => { ws.on('close', resolve); ws.close(); })));
     one = await manyOnce(host, pid, round);
-    best.each ??= one.each; // later ones find memory that was used before
+    best.each ??= one.each; // later rounds reuse memory that was freed
     for (const what of ['registering', 'listing', 'calling']) best[what] = Math.min(best[what], one[what]);
   }
   const bytes = JSON.stringify(toolsOf(1000)).length;
@@ -138,7 +138,7 @@ async function manyPages(host, pid) {
   return one;
 }
 
-/** One page does not read what it is sent: what do calls of another one cost meanwhile? */
+/** One page does not read what it is sent: how long do calls of another page take meanwhile? */
 async function slowPage({ pages, request }) {
   pages[0]._socket.pause();
   const text = 'x'.repeat(1 << 20);

@@ -1,9 +1,9 @@
-// What a tool call over a message bus costs, next to the barest ping-pong through
+// What a tool call over a message bus costs, compared with a bare ping-pong through
 // the same broker, in one run: calls per second, median and p99 with 1, 16 and 64 calls under way.
 //   raw        librabbitmq, or a blocking socket to NATS, and nothing else: publish, consume, acknowledge
-//   unconfirmed  the same without publisher confirms: quicker, and what a broker loses is lost
+//   unconfirmed  the same without publisher confirms: faster, but lost messages are not noticed
 //   engine     our bus.h on both sides, with publisher confirms and acknowledgement after them
-//   worker     `rialto bus worker` with an MCP server behind it: a whole tool call
+//   worker     `rialto bus worker` with an MCP server: a whole tool call
 // Then one, two and three workers of one agent whose tool takes 10 ms. Each figure is the best of
 // three, taken in turns.
 //   bench/bus.mjs [FOLDER_OF_PROGRAMS [RIALTO]]
@@ -14,7 +14,7 @@ const root = path.resolve(path.dirname(fileURLToPath(import.meta.url)), '..');
 const bin = path.resolve(process.argv[2] ?? path.join(root, 'build/release/bench'));
 const rialto = path.resolve(process.argv[3] ?? path.join(root, 'build/rialto'));
 const seconds = String(Number(process.env.RIALTO_BENCH_SECONDS ?? 1) / 2);
-process.env.RIALTO_BIN = rialto; // what the tests' library looks for
+process.env.RIALTO_BIN = rialto; // read by tests/e2e/lib.mjs
 process.env.RIALTO_FAKE_BIN = rialto;
 const { startNats, startRabbit } = await import('../tests/e2e/brokers.mjs');
 const { runCommand, start, tempDir, until, writeConfig } = await import('../tests/e2e/lib.mjs');
@@ -24,7 +24,7 @@ const finally_ = [];
 const cleanUp = { after: (fn) => finally_.push(fn) };
 const BYTES = 64;
 
-/** Starts a program that is ended with the others; waits for what it says when it is ready. */
+/** Starts a program, which is killed with the others at the end; waits until its output matches `ready`. */
 async function run(command, args, ready, env = {}) {
   const child = start(command, args, { stdio: ['ignore', 'pipe', 'pipe'], env: { ...process.env, ...env } });
   let text = '';
@@ -58,7 +58,7 @@ const cell = (value, width) => String(value).padStart(width);
 const row = (what, depth, { rate, p50, p99 }, raw) => console.log(`${what.padEnd(22)} ${cell(depth, 5)} ${
   cell(rate, 9)} ${cell(p50, 9)} ${cell(p99, 9)} ${cell(raw ? (rate / raw.rate).toFixed(2) : '', 9)}`);
 
-/** A worker of RockBot; the client asks until it answers. */
+/** Starts a worker for RockBot. The measuring client repeats its first request until the worker answers. */
 function startWorker(url, prefetch, ...serverArgs) {
   const file = writeConfig(tempDir(), {
     servers: { echo: { command: tool('echo_server'), args: serverArgs, concurrency: 64 } },

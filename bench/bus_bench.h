@@ -1,6 +1,7 @@
 /*
  * What the raw ping-pong programs share: the clock, the times of calls, and the line of figures
- * that bus_probe prints as well. A call is answered by an echo of the same kind in another process.
+ * in the form that bus_probe prints. A call is answered by an echo of the same kind in another
+ * process.
  */
 #ifndef RIALTO_BENCH_BUS_BENCH_H
 #define RIALTO_BENCH_BUS_BENCH_H
@@ -31,7 +32,7 @@ static inline void calls_begin(struct calls *c, double seconds)
     c->ends = c->began + (uint64_t)(seconds * 1e9);
 }
 
-/* The number of a call that is sent now. */
+/* Records that a call is sent now; returns its number. */
 static inline size_t calls_send(struct calls *c)
 {
     if (c->n_sent == c->cap) {
@@ -45,7 +46,7 @@ static inline size_t calls_send(struct calls *c)
     return c->n_sent++;
 }
 
-/* False when the time is over. */
+/* Records the answer to a call; false when the time is over. */
 static inline int calls_answered(struct calls *c, size_t number)
 {
     uint64_t now = now_ns();

@@ -1,8 +1,8 @@
 /*
- * A stdio MCP server with one tool, as fast as can be: what is measured in front of it should not
- * wait for it. It trusts its input (the load generator's messages: no escapes in the echoed text)
- * and answers in order, in one write per read. With a number as argument it takes so many ms over
- * what one read gave, as a tool does that waits for something else.
+ * A stdio MCP server with one tool, as fast as possible, so that it does not slow down what is
+ * measured. It trusts its input (the load generator's messages: no escapes in the echoed text) and
+ * answers in order, in one write per read. With a number as argument it waits that many ms before
+ * each write, like a tool that waits for something else.
  */
 #include "bytes.h"
 
@@ -10,7 +10,7 @@
 #include <stdio.h>
 #include <unistd.h>
 
-/* Behind `key` in the text, or NULL. */
+/* What follows `key` in the text, or NULL. */
 static const char *behind(const char *p, size_t n, const char *key)
 {
     const char *at = memmem(p, n, key, strlen(key));
@@ -29,7 +29,7 @@ static void answer_call(struct bytes *out, const char *line, size_t n)
 
 static void answer(struct bytes *out, const char *line, size_t n)
 {
-    size_t front = n < 256 ? n : 256; /* the envelope stands in front */
+    size_t front = n < 256 ? n : 256; /* the envelope comes first */
     const char *id = behind(line, front, "\"id\":");
     const char *method = behind(line, front, "\"method\":\"");
     if (!id || !method)

@@ -1,8 +1,7 @@
 /*
- * The floor: HTTP in, a child's stdin and stdout behind, HTTP out, and no MCP at all.
+ * The floor: relays HTTP requests to the stdin of a child and its stdout back, without any MCP.
  *
- *   floor PORT COMMAND [ARGS]     prints "listening on http://127.0.0.1:PORT"; PORT 0 takes a free
- * one
+ *   floor PORT COMMAND [ARGS]     prints "listening on http://127.0.0.1:PORT"; 0 is any free port
  *
  * It finds the end of a request by its Content-Length, passes the body on as one line, and gives
  * the child's next line to the connection that has waited longest. It parses no JSON, keeps no ids
@@ -22,7 +21,7 @@
 #include <sys/socket.h>
 #include <unistd.h>
 
-/* A connection, or one end of the child; fd < 0 when gone. */
+/* A connection, or one of the child's two pipes. */
 struct end {
     int fd;
     bool writing; /* EPOLLOUT is asked for */
@@ -56,7 +55,7 @@ static void watch(struct floor *f, int fd, int op, uint32_t events)
         die("epoll_ctl");
 }
 
-/* Writes what it can; the rest when the descriptor is ready again. */
+/* Writes as much as possible now, the rest when the descriptor is ready again. */
 static void flush(struct floor *f, struct end *e)
 {
     while (e->sent < e->out.n) {
@@ -103,7 +102,7 @@ static void take_requests(struct floor *f, struct end *c)
     bytes_drop(&c->in, used);
 }
 
-/* Gives every complete line of the child to whoever is next. */
+/* Sends every complete line of the child to the connection that has waited longest. */
 static void take_lines(struct floor *f, size_t seen)
 {
     struct bytes *in = &f->from_child.in;
@@ -238,6 +237,6 @@ int main(int argc, char **argv)
             else if (f.connections[fd])
                 connection_ready(&f, f.connections[fd], events[i].events);
         }
-        flush(&f, &f.to_child); /* once for all requests of this turn */
+        flush(&f, &f.to_child); /* once for all requests of this round */
     }
 }

@@ -23,7 +23,7 @@ fs.writeFileSync(file, JSON.stringify({
 const message = (id, method, params) => `${JSON.stringify({ jsonrpc: '2.0', id, method, params })}\n`;
 const greeting = message(1, 'initialize', { protocolVersion: '2025-11-25', capabilities: {}, clientInfo: { name: 'bench', version: '1' } });
 
-/** A program whose lines are asked for one by one. */
+/** Starts a program; `ask` writes a line to it and waits for the next line of its output. */
 function run(command, args) {
   const child = spawn(command, args, { env, stdio: ['pipe', 'pipe', 'ignore'] });
   let text = '';

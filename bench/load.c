@@ -224,7 +224,7 @@ static void end_call(struct load *l, struct connection *c)
     start_call(l, c);
 }
 
-/* The head has arrived in c->in: how long is what follows? */
+/* The head is complete in c->in: finds out how long the body is. */
 static void take_head(struct connection *c)
 {
     bytes_add(&c->in, "", 1);
@@ -236,17 +236,17 @@ static void take_head(struct connection *c)
     c->in.n = 0;
 }
 
-/* A line of c->in is a chunk's size. True when it was the last one. */
+/* c->in is the line with a chunk's size. True for the last chunk. */
 static bool take_chunk_head(struct connection *c)
 {
     bytes_add(&c->in, "", 1);
     uint64_t size = strtoull(c->in.p, NULL, 16);
     c->in.n = 0;
-    c->left = size + 2; /* with the line end behind it; the last chunk ends with an empty line */
+    c->left = size + 2; /* with the line end after it; an empty line follows the last chunk */
     return size == 0;
 }
 
-/* Moves bytes up to and with `mark` into c->in; the number taken, *found when it is complete. */
+/* Copies bytes up to the end of `mark` to c->in; returns how many, *found tells if `mark` came. */
 static size_t collect(struct connection *c, const char *p, size_t n, const char *mark, bool *found)
 {
     size_t before = c->in.n, m = strlen(mark);

@@ -21,7 +21,7 @@ process.stdin.on('data', (d) => { buffer += d; const lines = buffer.split('\\n')
   for (const { id, method, params } of lines.map((l) => JSON.parse(l))) if (id !== undefined) console.log(JSON.stringify(answers[method] ? { jsonrpc: '2.0', id, result: answers[method](params) } : { jsonrpc: '2.0', id, error: { code: -32601, message: method } })); });
 `;
 
-/** A page at an address, and how many ms after the beginning of its navigation `selector` was there. */
+/** Opens a page, and measures how many ms after the start of the navigation `selector` appeared. */
 async function opened(browser, url, selector) {
   const page = await browser.newPage();
   await page.addInitScript((wanted) => new MutationObserver((_, observer) => {

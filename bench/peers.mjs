@@ -1,8 +1,8 @@
-// Gateways of other people beside Rialto, in one run: the same load on the same stdio server, behind each of them. They
-// come from npm and PyPI, below build/; one that cannot be had here is a line that says so.
-//   node bench/peers.mjs [--write]     with --write the table also stands in README.md and docs/compared.md
-// A rate is the best of three measurements of one second, the start the best of five: what else the machine does can
-// only make them slower. Memory and processor time are those of all processes but the server's.
+// Measures gateways of other people beside Rialto, in one run: the same load on the same stdio server, through each of
+// them. They are installed from npm and PyPI below build/; a line is printed for one that cannot be installed.
+//   node bench/peers.mjs [--write]     --write also puts the table into README.md and docs/compared.md
+// A rate is the best of three measurements of one second, the start the best of five: other load can only make them
+// slower. Memory and processor time are those of all processes except the server's.
 import { spawn, spawnSync } from 'node:child_process';
 import fs from 'node:fs';
 import net from 'node:net';
@@ -28,7 +28,7 @@ function write(name, content) {
   return file;
 }
 
-/** A package of PyPI in a place of its own; its programs. */
+/** Installs a package of PyPI in its own virtual environment; gives the folder of its programs. */
 function python(wanted) {
   const venv = path.join(root, 'build/pip-bench', wanted);
   if (!fs.existsSync(path.join(venv, 'done'))) {
@@ -41,7 +41,7 @@ function python(wanted) {
 
 const node = (script, ...args) => [process.execPath, path.join(modules, script), ...args];
 
-// Each gives the command that serves `server` at this port, at /mcp.
+// Each gives the command that serves `server` at http://127.0.0.1:PORT/mcp.
 const peers = {
   Rialto: (port) => [path.join(root, 'build/rialto'), 'serve', '-q', '-c',
     write('rialto.json', { listen: `127.0.0.1:${port}`, control: 'off', names: 'bare', servers: { one: { command: server, concurrency: 64 } } })],
@@ -63,7 +63,7 @@ const greeting = JSON.stringify({ jsonrpc: '2.0', id: 1, method: 'initialize',
 
 const headers = { 'content-type': 'application/json', accept: 'application/json, text/event-stream' };
 
-/** The load generator counts every answer: here one is looked at. */
+/** The load generator checks only the status of answers: this checks the content of one. */
 async function prove(url) {
   const post = (body, more) => fetch(url, { method: 'POST', headers: { ...headers, ...more }, body });
   const first = await post(greeting);

@@ -3,8 +3,8 @@
  * message: what the broker and that library cost, without a bridge.
  *   bench_raw_amqp PORT plain|confirm echo TOPIC QUEUE PREFETCH
  *   bench_raw_amqp PORT plain|confirm bench TOPIC SECONDS IN_FLIGHT BYTES
- * With `confirm` the broker confirms every message, as it does for us: it has to write it to disk
- * for that. Nobody waits for the confirms here.
+ * With `confirm` the broker confirms every message, as it does for Rialto, and has to write the
+ * message to disk first. This program does not wait for the confirms.
  */
 #include "bus_bench.h"
 
@@ -99,7 +99,7 @@ static void next(amqp_envelope_t *envelope)
         amqp_frame_t confirm;
         if (reply.reply_type == AMQP_RESPONSE_NORMAL)
             return;
-        /* The library gives back what is no delivery. */
+        /* The library stops at a frame that is no delivery: read that frame and drop it. */
         check(reply.reply_type != AMQP_RESPONSE_LIBRARY_EXCEPTION ||
                   reply.library_error != AMQP_STATUS_UNEXPECTED_STATE ||
                   amqp_simple_wait_frame(connection, &confirm) != AMQP_STATUS_OK,

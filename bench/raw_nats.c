@@ -46,7 +46,7 @@ __attribute__((format(printf, 1, 2))) static void say(const char *fmt, ...)
         fail("too much to say");
 }
 
-/* What we have said leaves before we wait. */
+/* Sends all output first, then waits for input. */
 static void read_more(void)
 {
     flush();
@@ -60,7 +60,7 @@ static void read_more(void)
     in[n_in] = '\0';
 }
 
-/* The next line, valid until more is read; its end is a NUL now. */
+/* The next line, NUL-terminated and valid until more is read. */
 static char *next_line(void)
 {
     char *end;

@@ -3,7 +3,7 @@
  *
  *   start RUNS COMMAND [ARGS]     prints "median=MS best=MS" of that many runs
  *
- * The line is looked for on standard error; then the program is told to end (SIGTERM).
+ * The line may be on standard output or standard error; after it the program gets a SIGTERM.
  */
 #include <signal.h>
 #include <spawn.h>

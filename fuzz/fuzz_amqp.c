@@ -1,4 +1,5 @@
-/* amqp: the same frames, methods and properties whatever the cuts (layout: replay_fuzzed). */
+/* amqp: the same frames, methods and properties in whatever pieces the input comes (layout of the
+ * input: replay_fuzzed). */
 #include "../tests/unit/wire/replay_amqp.h"
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);

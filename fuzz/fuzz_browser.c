@@ -1,7 +1,7 @@
 /*
  * What pages, BTCP agents and MCP-B's pages may send, on a browser family with one of each. A line
- * of the input is a message: its first character says whose. '!' is a call of the tool that the
- * line names, by an agent of another family; '-' ends the connection that the line names.
+ * of the input is a message: its first character names the sender. '!' is a call of the tool that
+ * the line names, by an agent of another family; '-' ends the connection that the line names.
  *
  * Whatever comes: what we reply is JSON, the lists that agents see are JSON, and every call that
  * was opened ends exactly once.
@@ -132,7 +132,7 @@ static void call_tool(struct stage *s, struct span name)
     buf_fini(&params);
 }
 
-/* As pipe_receive does it, but that we see the reply. */
+/* Like pipe_receive, except that the reply can be checked. */
 static void receive(struct stage *s, struct pipe *p, struct span text)
 {
     struct sender from = {.browser = s->browser,
@@ -174,7 +174,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 
     if (!loop) {
         loop = loop_new();
-        log_set_level(LOG_ERROR); /* warnings are what wrong input is for */
+        log_set_level(LOG_ERROR); /* wrong input causes many warnings */
     }
     struct stage s = {.loop = loop};
     open_stage(&s);

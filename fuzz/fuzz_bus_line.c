@@ -1,7 +1,7 @@
 /*
- * bus_line: two connections of the embedded bus are told the input's lines, in turn as the first
- * byte of each line says. Whatever they are told, every line they say is one JSON object with an
- * op, and nothing is left in the broker when they have gone.
+ * bus_line: feeds the lines of the input to two connections of the embedded bus; the first byte of
+ * a line chooses the connection. Whatever the input is, every line that a connection sends is one
+ * JSON object with an op, and nothing is left in the broker when both are freed.
  */
 #include "base/log.h"
 #include "bus/line.h"

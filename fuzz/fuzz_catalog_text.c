@@ -1,4 +1,4 @@
-/* catalog_text: whatever is read is written and read again as the same. */
+/* catalog_text: a catalog that was read can be written and read again as the same catalog. */
 #include "mcp/server/catalog_text.h"
 
 #include <stdint.h>

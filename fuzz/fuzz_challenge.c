@@ -1,4 +1,4 @@
-/* challenge: never reads too far, and what is found is no longer than the header. */
+/* challenge: never reads too far, and the values found are no longer than the header. */
 #include "wire/challenge.h"
 
 #include <stdint.h>

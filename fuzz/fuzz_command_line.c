@@ -34,7 +34,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
     }
     if (!first.n_argv || first.argv[first.n_argv] || first.env[first.n_env])
         abort();
-    /* Behind `env` no word is taken for a variable or a dialect. */
+    /* After `env` no word is taken for a variable or a dialect. */
     buf_str(&line, "env ");
     for (size_t i = 0; i < first.n_argv; i++)
         put_quoted(&line, first.argv[i]);

@@ -1,7 +1,7 @@
 /*
- * config: both readers, importers, schema and checks. The first byte chooses the format and whether
- * keys of missing features are read too. What was read must survive being written: as YAML it
- * comes back as the same tree.
+ * config: the readers of JSON and YAML, importers, schema and checks. The first byte chooses the
+ * format, and whether keys of features that do not exist yet are read too. A document that was
+ * read, written as YAML and read again must be the same tree.
  */
 #include "base/mem.h"
 #include "config/load.h"
@@ -36,7 +36,7 @@ static void check_round_trip(struct span text, bool json)
     arena_fini(&a);
 }
 
-/* What is shown as the effective configuration is itself one. */
+/* The dump of the effective configuration can be read as a configuration. */
 static void check_dump(const struct config *c)
 {
     struct arena a = {0};
@@ -61,7 +61,7 @@ static void check_convert(struct span text, bool json)
 
     if (config_convert(text, json ? CONFIG_JSON : CONFIG_YAML, NULL, "f", &yaml, &ps)) {
         struct config *again = config_parse(buf_view(&yaml), CONFIG_YAML, false, &none);
-        if (!again && !strstr(buf_cstr(&yaml), "${")) /* which may have no value here */
+        if (!again && !strstr(buf_cstr(&yaml), "${")) /* a variable without a value here */
             abort();
         config_free(again);
     }
@@ -70,7 +70,7 @@ static void check_convert(struct span text, bool json)
     problems_fini(&none);
 }
 
-/* Every text that lies in a configuration is read, and every problem written. */
+/* A configuration is refused if and only if there are errors; every problem can be written. */
 static void check_config(struct span text, bool json, bool preview)
 {
     struct problems ps = {0};

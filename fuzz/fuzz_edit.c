@@ -1,7 +1,7 @@
 /*
  * edit: the editors of JSON with comments, YAML and TOML. The first byte chooses the format and the
- * place; the rest is the document. What was put in can be found, and taken out again the document
- * is the same, byte for byte; what is taken out or renamed leaves all other entries as they were.
+ * place; the rest is the document. An entry that was put in can be found, and taking it out again
+ * restores the document byte for byte; taking out or renaming one leaves all others as they were.
  */
 #include "config/edit.h"
 #include "config/reader.h"
@@ -51,7 +51,7 @@ static void check_put(enum edit_format format, const struct edit_place *place, s
         if (!strstr(buf_cstr(&tree), "\"command\":\"x\",\"args\":[\"-y\""))
             abort();
     if (!edit_put(&again, format, place, buf_view(&with), SPAN("new one"), SPAN("{}"), &err))
-        abort(); /* it is there */
+        abort(); /* the name is taken */
     if (edit_take(&without, format, place, buf_view(&with), SPAN("new one"), &err))
         abort();
     if (!place->keeps_empty && !span_eq(buf_view(&without), text))
@@ -65,7 +65,7 @@ static void check_change(enum edit_format format, const struct edit_place *place
 
     if (!place->list && !edit_take(&without, format, place, text, SPAN("a"), &err) &&
         !edit_take(&back, format, place, buf_view(&without), SPAN("a"), &err))
-        abort(); /* it is gone */
+        abort(); /* the entry is gone */
     if (place->list || edit_rename(&renamed, format, place, text, SPAN("a"), SPAN("z"), &err))
         return;
     back.n = 0;

@@ -1,6 +1,6 @@
 /*
- * http: the same requests and refusals whatever the cuts; what is let through has exactly the
- * fields that llhttp saw in it; and query decoding on the same bytes.
+ * http: the same requests and refusals in whatever pieces the input comes; an accepted request has
+ * exactly the fields that llhttp saw in it; and query decoding on the same bytes.
  */
 #include "../tests/unit/wire/replay_http.h"
 

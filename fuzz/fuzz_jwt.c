@@ -1,5 +1,5 @@
 /* jwt: tokens, and answers of introspection. What is accepted stays within its bounds: times can be
- * counted in ms, texts stand inside the token's own bytes, and asking for scopes and audiences of
+ * counted in ms, texts point into the token's own bytes, and asking for scopes and audiences of
  * any kind is safe. The input is tried as a token, and as the claims of one. */
 #include "base/base64.h"
 #include "base/mem.h"

@@ -1,5 +1,5 @@
-/* keyset: sets of keys (JWKS). Whatever is taken has at most a hundred keys, and a set that is
- * refused leaves the one before as it was. */
+/* keyset: sets of keys (JWKS). A set that is accepted has at most a hundred keys, and a set
+ * that is refused leaves the previous one as it was. */
 #include "base/log.h"
 #include "hub/keyset.h"
 

@@ -1,11 +1,11 @@
 /*
- * What we decide on against what others read. A request is skimmed, decided on and written for a
- * server as the bridge does it; then the readers of several languages, by their own rules for case,
- * duplicates, escapes and NULs, look up the same members in what was written. If one of them finds
- * something else than what was decided on, every rule about tools can be walked around.
+ * Compares what we decide on with what others read. A request is skimmed, decided on and written
+ * for a server as the bridge does it; then the readers of several languages, by their own rules for
+ * case, duplicates, escapes and NULs, look up the same members in what was written. If one of them
+ * finds something else than what was decided on, every rule about tools can be bypassed.
  *
  * The input is either the message itself or, to get further than random bytes do, the choices of a
- * generator that writes members with names which nearly are the ones that matter.
+ * generator that writes members whose names nearly match those that matter.
  */
 #include "mcp/protocol.h"
 #include "mcp/server/upstream.h"
@@ -25,11 +25,11 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 
 struct rules {
     const char *language;
-    bool folds_ascii;   /* Name is name */
+    bool folds_ascii;   /* "Name" is "name" */
     bool folds_unicode; /* U+017F is an s, U+212A a k: Go's encoding/json */
-    bool folds_further; /* and U+0131 an i, U+00DF two s: upper() and casefold() */
+    bool folds_further; /* also U+0131 is an i, U+00DF two s: upper() and casefold() */
     bool stops_at_nul;
-    bool first_counts; /* of members that stand twice */
+    bool first_counts; /* of duplicate members */
 };
 
 static const struct rules readers[] = {
@@ -79,7 +79,7 @@ static uint32_t hex4(const char *p)
     return (uint32_t)strtoul(digits, NULL, 16);
 }
 
-/* One character of a string; *p moves behind it. */
+/* One character of a string; *p moves past it. */
 static uint32_t take(const char **p)
 {
     const unsigned char *s = (const unsigned char *)*p;
@@ -256,7 +256,7 @@ static void generate(struct buf *out, struct choices *c)
 
 /* --- the comparison --- */
 
-/* The same value, but for the line ends that a line-framed link has no place for? */
+/* The same value, except line ends, which a line-framed link cannot carry? */
 static bool is_same(struct span read, struct span decided)
 {
     struct buf line = {0};

@@ -1,4 +1,4 @@
-/* lines: the same lines whatever the cuts (how the input is laid out: replay_fuzzed). */
+/* lines: the same lines in whatever pieces the input comes (layout of the input: replay_fuzzed). */
 #include "../tests/unit/wire/replay_lines.h"
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);

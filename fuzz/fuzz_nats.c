@@ -1,4 +1,5 @@
-/* nats: the same operations, headers and INFO whatever the cuts (layout: replay_fuzzed). */
+/* nats: the same operations, headers and INFO in whatever pieces the input comes (layout of the
+ * input: replay_fuzzed). */
 #include "../tests/unit/wire/replay_nats.h"
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);

@@ -1,5 +1,5 @@
-/* registration: what OAuth clients say of themselves. Every redirect address that is taken is one
- * that the client has, and can stand in a header as it is. */
+/* registration: metadata of OAuth clients. Every redirect address that is accepted is one that the
+ * client has registered, and can be put into a header as it is. */
 #include "base/mem.h"
 #include "hub/registration.h"
 

@@ -84,7 +84,7 @@ static bool put_result(struct buf *out, struct span body, struct buf *why)
     return remote_put_result(out, body, &is_error, why);
 }
 
-/* What a bridge elsewhere answers, as MCP says it. */
+/* The answers of a remote bridge, converted to MCP. */
 static void try_answer(struct span text)
 {
     put_fn *const puts[] = {put_result, remote_put_prompt, remote_put_contents};
@@ -99,7 +99,7 @@ static void try_answer(struct span text)
     buf_fini(&out);
 }
 
-/* What it says that it offers. */
+/* The tools, prompts and resources that a remote bridge offers. */
 static void try_offer(struct span text)
 {
     struct catalog *c = catalog_new();

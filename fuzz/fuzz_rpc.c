@@ -70,7 +70,7 @@ static void check_kind(const struct rpc_message *m)
     }
 }
 
-/* Written around the same parts, it is a message of the same kind with the same parts. */
+/* A message written from the same parts is of the same kind and has the same parts. */
 static void check_again(const struct rpc_message *m)
 {
     struct json_slot slots[SLOT_COUNT];

@@ -1,4 +1,4 @@
-/* sse: the same events whatever the cuts. */
+/* sse: the same events in whatever pieces the input comes. */
 #include "../tests/unit/wire/replay_sse.h"
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);

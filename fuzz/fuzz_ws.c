@@ -1,4 +1,5 @@
-/* ws: the same frames whatever the cuts, in both roles; what we write is read back as it was. */
+/* ws: the same frames in whatever pieces the input comes, in both roles; a frame that we write is
+ * read back unchanged. */
 #include "../tests/unit/wire/replay_ws.h"
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);

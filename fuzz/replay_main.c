@@ -1,7 +1,7 @@
 /*
  * Runs a fuzz target over the files of corpus folders (or single files), one call a file, without
- * libFuzzer: what once was found stays tested with any compiler. Ends with 1 when there was nothing
- * to run, so that a lost corpus is noticed.
+ * libFuzzer: inputs that were found once stay tested with any compiler. Exits with 1 when there was
+ * nothing to run, so that a lost corpus is noticed.
  */
 #include <dirent.h>
 #include <stddef.h>
@@ -13,7 +13,7 @@
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 
-/* The input lies in a block of exactly its size, so that the sanitizer sees one byte too far. */
+/* The input is in a block of exactly its size, so that the sanitizer notices reads past the end. */
 static int replay_file(const char *path)
 {
     FILE *f = fopen(path, "rb");

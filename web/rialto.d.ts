@@ -37,7 +37,7 @@ export declare class Rialto extends EventTarget {
   pause(): void;
   resume(): void;
   hurry(): void;
-  /** Gives a function that takes the tool back. */
+  /** Returns a function that unregisters the tool. */
   registerTool<A>(tool: RialtoTool<A>): () => void;
   unregisterTool(name: string): void;
   tools(): string[];
@@ -45,7 +45,7 @@ export declare class Rialto extends EventTarget {
   revoke(capabilities: string[]): Promise<{ granted: string[] }>;
 }
 
-/** The one of this page, which is window.rialto as well. */
+/** The instance of this page, also window.rialto. */
 export declare const rialto: Rialto;
 export default rialto;
 

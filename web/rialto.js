@@ -15,7 +15,7 @@
   const uuid = () => (global.crypto && crypto.randomUUID ? crypto.randomUUID()
     : 'xxxxxxxxxxxx4xxx8xxxxxxxxxxxxxxx'.replace(/x/g, () => (Math.random() * 16 | 0).toString(16)));
 
-  // A name that this tab keeps when it is loaded anew.
+  // A name that this tab keeps when it is reloaded.
   function remembered(key) {
     try {
       let value = sessionStorage.getItem(key);
@@ -26,7 +26,7 @@
     }
   }
 
-  // The tab's page keeps its name when it is loaded anew; a copy of the tab is another page.
+  // The tab's page keeps its name when it is reloaded; a copy of the tab is another page.
   function pageName(key) {
     const entry = global.performance?.getEntriesByType?.('navigation')[0];
     const again = entry && entry.type !== 'navigate';
@@ -34,7 +34,7 @@
     return remembered(key);
   }
 
-  // What a handler gave, as MCP says it.
+  // Converts what a handler returned to a result of MCP.
   function toResult(value) {
     if (value && typeof value === 'object' && Array.isArray(value.content)) return value;
     if (typeof value === 'string') return { content: [{ type: 'text', text: value }], isError: false };
@@ -62,14 +62,14 @@
     #waiting = new Map();
     #options = {};
 
-    /** True while the bridge hears us. */
+    /** True while the connection to the bridge is open. */
     get connected() { return Boolean(this.#socket && this.#socket.readyState === 1); }
 
     get session() { return this.#options.session; }
 
     /** Connects, and again whenever the connection is lost. Options: url, session, token, consent. */
     connect(options = {}) {
-      // The bridge would refuse it, and browsers do not tell pages why a WebSocket was refused.
+      // The bridge would refuse another name, and browsers do not tell pages why a WebSocket was refused.
       if (options.session !== undefined && !/^[\w.:-]{1,128}$/.test(options.session)) {
         throw new TypeError('a session is named by 1 to 128 of letters, digits and . _ : -');
       }
@@ -88,7 +88,7 @@
       if (this.#socket) this.#socket.close(1000);
     }
 
-    /** Offers a tool; gives a function that takes it back. */
+    /** Offers a tool; returns a function that unregisters it. */
     registerTool(tool) {
       if (!tool || typeof tool.name !== 'string' || typeof tool.handler !== 'function') {
         throw new TypeError('a tool needs a name and a handler');
@@ -105,10 +105,10 @@
 
     tools() { return [...this.#tools.keys()]; }
 
-    /** Takes capabilities back that the user has granted. */
+    /** Revokes capabilities that the user has granted. */
     revoke(capabilities) { return this.#request('capabilities/revoke', { capabilities }); }
 
-    /** Grants capabilities without being asked. type: once, session or persistent. */
+    /** Grants capabilities without being asked for them. type: once, session or persistent. */
     grant(capabilities, type = 'session') {
       return this.#request('capabilities/grant', { capabilities, type });
     }
@@ -133,7 +133,7 @@
         this.dispatchEvent(new Event('connected'));
       };
       socket.onmessage = (event) => this.#receive(JSON.parse(event.data));
-      // Browsers tell of an error and then of the end; Node tells of one that never opened only once.
+      // Browsers send `error` and then `close`; Node sends only one of them for a socket that never opened.
       socket.onclose = socket.onerror = () => { if (this.#socket === socket) this.#closed(); };
     }
 
@@ -161,7 +161,7 @@
       this.hurry();
     }
 
-    /** Try now instead of at the end of the wait. */
+    /** Connects now instead of at the end of the delay. */
     hurry() {
       if (!this.#wanted || this.#paused || this.#socket) return;
       clearTimeout(this.#timer);
@@ -172,7 +172,7 @@
       if (this.connected) this.#socket.send(JSON.stringify(message));
     }
 
-    // A result can hold what JSON cannot say; whoever called hears of that, too.
+    // A result may hold what JSON cannot express; then the caller gets an error.
     #reply(id, answer) {
       try {
         this.#send({ jsonrpc: '2.0', id, ...answer });
@@ -196,13 +196,13 @@
       }));
     }
 
-    // The tools, and what people call this page.
+    // The tools, and the title and address of this page.
     #offer() {
       const page = typeof document === 'object' ? { title: document.title, url: location.href } : undefined;
       return { tools: this.#definitions(), ...(page ? { page } : {}) };
     }
 
-    // Many changes in one go are told once.
+    // Changes that are made together are sent once.
     #announce() {
       if (this.#announced) return;
       this.#announced = Promise.resolve().then(() => {
@@ -256,8 +256,8 @@
       }
     }
 
-    // A question whose bridge has left is nobody's any more: the dialog goes, too. What is no clear
-    // yes is a no, also when asking fails.
+    // The signal closes the dialog when the bridge cancels the question or the connection is lost.
+    // What is no clear yes is a no, also when asking fails.
     async #consent(id, capabilities) {
       const abort = new AbortController();
       this.#running.set(id, abort);
@@ -277,7 +277,7 @@
 
   // --- the dialog ---
 
-  // What people understand by a capability; the risky ones stand out.
+  // Capabilities in words for people; the risky ones are highlighted.
   const MEANINGS = {
     'dom:read': 'read what this page shows',
     'dom:write': 'change this page',
@@ -307,8 +307,8 @@
   };
   const RISKY = /\*$|^(storage:(indexed:write|cookie:.*)|network:.*:cross-origin|clipboard:read|geolocation|media:.*|code:execute)$/;
 
-  // A sheet and elements made by hand: pages whose policy allows neither inline styles nor HTML out of
-  // texts can ask as well.
+  // A constructed style sheet and elements, no inline styles and no HTML from strings: the dialog also
+  // works in pages whose Content-Security-Policy forbids those.
   const STYLE = `
     dialog{--ink:#1c2430;--soft:#4a5566;--paper:#fff;--row:#f1f4f9;--line:#c5ccd8;--blue:#1d5fd1;
       box-sizing:border-box;width:min(29rem,calc(100vw - 32px));max-width:none;padding:24px;
@@ -359,7 +359,7 @@
       root.append(dialog);
       const end = (answer) => { host.remove(); resolve(answer); };
       row.addEventListener('click', (event) => {
-        // A click that a script made is nobody's consent.
+        // A click that a script made is not the user's consent.
         if (event.isTrusted && event.target.dataset.answer) end(event.target.dataset.answer);
       });
       dialog.addEventListener('cancel', () => end('deny'));
@@ -374,7 +374,7 @@
   global.Rialto = Rialto;
   if (typeof document === 'object') {
     document.addEventListener('visibilitychange', () => { if (!document.hidden) rialto.hurry(); });
-    // Browsers may keep a page that was left, and its socket: nobody could call its tools, though.
+    // Browsers may keep a page that was left, and its socket, but the tools of such a page do not run.
     global.addEventListener('pagehide', () => rialto.pause());
     global.addEventListener('pageshow', () => rialto.resume());
   }

@@ -1,4 +1,4 @@
-// rialto.js for those who import: the same object that the script tag leaves in window.rialto.
+// rialto.js as a module: the same object that the script tag puts into window.rialto.
 import './rialto.js';
 
 export const { rialto, Rialto } = globalThis;

@@ -2,14 +2,14 @@
 //
 //   <script src="http://127.0.0.1:8765/webmcp.js" data-session="shop"></script>
 //
-// Where the browser has WebMCP its tools are listed and run through it; where it has the older
-// navigator.modelContext, registrations are heard; where it has neither, this file is one.
+// If the browser has WebMCP, the tools are listed and run through it; if it has the older
+// navigator.modelContext, registrations are intercepted; if it has neither, this file provides it.
 (function () {
   'use strict';
 
   const FIRST_DELAY = 500;
   const LAST_DELAY = 30000;
-  const POLL = 2000; // previews miss the event when a tool goes away
+  const POLL = 2000; // ms; preview versions of browsers send no event when a tool is removed
   const own = document.currentScript;
   const base = (own?.dataset.url ?? (own?.src ? new URL(own.src).origin : 'http://127.0.0.1:8765'))
     .replace(/^http/, 'ws').replace(/\/+$/, '');
@@ -28,14 +28,14 @@
     }
   }
 
-  // The tab's page keeps its name when it is loaded anew; a copy of the tab is another page.
+  // The tab's page keeps its name when it is reloaded; a copy of the tab is another page.
   function pageName(key) {
     const entry = performance.getEntriesByType('navigation')[0];
     try { if (entry?.type === 'navigate') sessionStorage.removeItem(key); } catch { /* storage is off */ }
     return remembered(key);
   }
 
-  // The browser gives results as texts: an object is its JSON, nothing at all means that the page left.
+  // The browser gives results as strings: an object as its JSON, null when the page navigated away.
   function unpacked(result) {
     if (result === null) throw new Error('The page navigated away');
     try {
@@ -91,14 +91,14 @@
       async run(name, input, signal) {
         const tool = tools.get(name);
         if (!tool) throw new Error(`Tool not found: ${name}`);
-        // The second argument serves both generations: a signal, and the old client object.
+        // The second argument has what both generations of the API pass: a signal, and the old client object.
         return tool.execute(input, { signal, requestUserInteraction: (ask) => ask() });
       },
       watch(fn) { changed = fn; },
     };
   }
 
-  // The old API: what the page registers is heard, and still registered.
+  // The old API: registrations of the page are copied here, and still reach the browser.
   function listenTo(context) {
     const found = collector();
     const wrap = (name, hear) => {
@@ -227,7 +227,7 @@
     }
   }
 
-  // A result can hold what JSON cannot say; whoever called hears of that, too.
+  // A result may hold what JSON cannot express; then the caller gets an error.
   async function answer(id, params) {
     const given = await call(id, params);
     try {
@@ -261,14 +261,14 @@
     };
   }
 
-  // Somebody looks at the page again: connect now.
+  // The page is visible again: connect now.
   function hurry() {
     if (document.hidden || left || socket) return;
     clearTimeout(waiting);
     open();
   }
   document.addEventListener('visibilitychange', hurry);
-  // Browsers may keep a page that was left, and its socket: nobody could call its tools, though.
+  // Browsers may keep a page that was left, and its socket, but the tools of such a page do not run.
   addEventListener('pagehide', () => { left = true; clearTimeout(waiting); socket?.close(1000); });
   addEventListener('pageshow', () => { left = false; hurry(); });
 

@@ -31,7 +31,7 @@ function mcp({ method, params }) {
   }
 }
 
-/** From the agent's side. True if it was for us. */
+/** Handles a message from the agent's side; true if it was for our MCP server. */
 function isOurs(id, method, params) {
   if (method === 'mcp/connect' && params.serverId === serverId) send({ id, result: { connectionId: serverId } });
   else if (method === 'mcp/message' && params.connectionId === serverId) { if (id !== undefined) send({ id, ...mcp(params) }); }

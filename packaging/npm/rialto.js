@@ -1,5 +1,5 @@
 #!/usr/bin/env node
-// Runs the program of this machine's package with the same arguments, input, output and end.
+// Runs the program of this machine's package with the same arguments, input, output and exit status.
 'use strict';
 const { spawn } = require('node:child_process');
 const os = require('node:os');
@@ -19,9 +19,9 @@ function find() {
 
 const program = find();
 const args = process.argv.slice(2);
-// Newer Node can become the program. Older ones wait for it and pass signals on.
+// Newer versions of Node can replace themselves with the program. Older ones wait for it and pass signals on.
 if (process.execve) {
-  try { process.execve(program, [program, ...args], process.env); } catch { /* then as before */ }
+  try { process.execve(program, [program, ...args], process.env); } catch { /* run it as a child */ }
 }
 const child = spawn(program, args, { stdio: 'inherit' });
 for (const signal of ['SIGINT', 'SIGTERM', 'SIGHUP', 'SIGQUIT', 'SIGUSR1', 'SIGUSR2']) {

@@ -1,7 +1,7 @@
 /*
- * Records as many calls in an audit trail as its first argument says, in the file that its second
- * argument names, and prints the CPU time of one in microseconds. tests/budget runs it twice under
- * callgrind: the difference is the line with its hash; bench/run prints the time.
+ * audit TIMES FILE: records so many calls in an audit trail in FILE, and prints the CPU time of one
+ * in microseconds. tests/budget/run.mjs runs it twice under callgrind: the difference is the cost
+ * of the lines with their hashes; bench/run prints the time.
  */
 #include "admin/audit.h"
 #include "base/buf.h"

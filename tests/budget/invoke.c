@@ -1,7 +1,7 @@
 /*
- * invoke TIMES: so many tool calls over the embedded bus, one after the other: an agent's message,
- * the worker, a server that answers at once, and the reply. All of it is in this process, so the
- * count has the agent's part and the broker's in it.
+ * invoke TIMES: makes so many tool calls over the embedded bus, one after the other: an agent's
+ * message, the worker, a server that answers at once, and the reply. All of it runs in this
+ * process, so the count includes the agent's part and the broker's.
  */
 #include "rockbot/rockbot.h"
 #include "rockbot/worker.h"

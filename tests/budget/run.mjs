@@ -1,7 +1,7 @@
-// Instruction budgets, counted by callgrind: repeatable, so a bar can stand close to the measurement.
-// budgets.json holds the bars (what was measured plus a tenth, never above the ceiling). Each cost is the difference of two
-// runs that differ only in how often the thing was done, so that starting and ending cancel out; only
-// starting itself is counted as a whole.
+// Instruction budgets, counted by callgrind: counts are repeatable, so a budget can be close to the measurement.
+// budgets.json holds the budgets (the measured value plus a tenth, never above the ceiling). Each cost is the
+// difference of two runs that differ only in the number of repetitions, so that start and end cancel out; only
+// for the start itself the whole run is counted.
 import { execFileSync, spawn } from 'node:child_process';
 import { createHash } from 'node:crypto';
 import fs from 'node:fs';
@@ -47,7 +47,7 @@ function post(agent, client, body) {
   });
 }
 
-/** Instructions of a whole life of the program, used in this way. */
+/** Instructions of the daemon from start to end, while `use` makes requests. */
 async function life({ locked, ...config }, use) {
   const dir = tempDir();
   const out = path.join(dir, 'callgrind.out');
@@ -72,7 +72,7 @@ async function life({ locked, ...config }, use) {
 
 const echo = { servers: { echo: { command: path.join(release, 'bench/bench_echo_server') } } };
 const lifeWithCalls = (calls, more, token) => life({ ...echo, ...more }, async (origin) => {
-  await sleep(1000); // no polling for the tool: it would cost instructions, now more, now fewer
+  await sleep(1000); // polling for the tool would cost a varying number of instructions
   const client = await new HttpClient(`${origin}/mcp`, { token }).connect();
   await client.waitFor('echo__echo');
   const agent = new http.Agent({ keepAlive: true, maxSockets: 1 });
@@ -89,13 +89,13 @@ async function routedCall(more, token) {
   return (many - few) / 200;
 }
 
-// The tool stands in mcp.lock, and one rule looks at the call's only argument, the 2 KB text, and allows the call.
+// The tool is in mcp.lock, and one rule checks the call's only argument, the 2 KB text, and allows the call.
 const trustedCall = async () => await routedCall({
   locked: true,
   rules: [{ server: 'echo', tool: 'echo', argument: '/message', matches: 'xx*', then: 'allow' }],
 }) / await routedCall();
 
-// The same call by an agent with a JWT of an ordinary size, and by one with a token of the configuration.
+// The same call with a JWT of ordinary size, and with a token of the configuration.
 async function jwtCall() {
   const key = newKey('RS256');
   const keys = path.join(tempDir(), 'keys.json');
@@ -140,7 +140,7 @@ async function pageCall() {
 
 // --- one relayed message ---
 
-/** Instructions of a conductor's whole life with that many requests through one proxy. */
+/** Instructions of a conductor from start to end, with that many requests through one proxy. */
 async function lifeWithRelays(requests) {
   const dir = tempDir();
   const out = path.join(dir, 'callgrind.out');
@@ -191,7 +191,7 @@ async function searchTools() {
     execFileSync('valgrind', [...callgrind(out), program, String(times)]);
     return instructions(out);
   };
-  const once = run(1); // the order in which words are hashed, and so sorted, differs a little each time
+  const once = run(1); // the hash order of words, and so the sorting, differs a little each time
   return (run(501) - once) / 500;
 }
 
@@ -222,7 +222,7 @@ async function auditLine() {
   return (run(600) - few) / 500;
 }
 
-// --- the bars ---
+// --- the budgets ---
 
 execFileSync('ninja', ['-C', release, 'bench/bench_echo_server', 'tests/budget/budget_skim',
   'tests/budget/budget_search', 'tests/budget/budget_invoke', 'tests/budget/budget_audit'],

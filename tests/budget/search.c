@@ -1,6 +1,6 @@
 /*
- * Looks for tools among 500 as often as its argument says, and prints how many it found at the last
- * time. tests/budget runs it twice under callgrind; the difference is the search and nothing else.
+ * search TIMES: searches 500 tools so many times, and prints how many it found the last time.
+ * tests/budget/run.mjs runs it twice under callgrind: the difference is the cost of the searches.
  */
 #include "core/search.h"
 #include "base/buf.h"
@@ -16,7 +16,7 @@ static const char *const verbs[] = {"create", "read", "update", "delete", "searc
 static const char *const nouns[] = {"file",   "issue",   "repository", "message", "table", "user",
                                     "branch", "comment", "document",   "event",   "page"};
 
-/* Tools as servers have them: a name, two sentences, a few arguments. */
+/* A typical tool: a name, two sentences, a few arguments. */
 static void add_tool(struct search *s, int i)
 {
     const char *verb = verbs[(size_t)i % COUNT_OF(verbs)];

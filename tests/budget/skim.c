@@ -1,6 +1,6 @@
 /*
- * Skims a tools/list answer of about 200 KB as often as its argument says, and prints its length.
- * tests/budget runs it twice under callgrind; the difference is the skim and nothing else.
+ * skim TIMES: skims a tools/list response of about 200 KB so many times, and prints its length.
+ * tests/budget/run.mjs runs it twice under callgrind: the difference is the cost of the skims.
  */
 #include "wire/rpc.h"
 
@@ -9,8 +9,7 @@
 
 enum { SLOT_TOOLS, SLOT_CURSOR, N_SLOTS };
 
-/* 290 tools with descriptions and schemas as servers write them: text, escapes, numbers, nesting.
- */
+/* 290 tools with typical descriptions and schemas: text, escapes, numbers, nesting. */
 static void put_list(struct buf *out)
 {
     buf_printf(out, "{\"jsonrpc\":\"2.0\",\"id\":7,\"result\":{\"tools\":[");

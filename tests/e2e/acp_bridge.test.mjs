@@ -1,5 +1,5 @@
-// How an agent is given the MCP servers of components: where their entries stand, under which names and
-// addresses, who may come to a port, and whom a server without connections means.
+// How an agent gets the MCP servers of components: where their entries are placed, their names and
+// addresses, who may connect to a port, and which client a server without connections means.
 import assert from 'node:assert/strict';
 import fs from 'node:fs';
 import net from 'node:net';
@@ -14,8 +14,8 @@ const url = (n) => ({ type: 'http', url: `acp:${n}`, headers: [] });
 
 // --- where entries stand ---
 
-// The containers of the documents were rewritten where they stand. Agents of today read `mcpServers`
-// alone, and never heard of those servers.
+// Servers declared in the containers of the old documents (docs/seeds.md) were rewritten only there. Today's
+// agents read `mcpServers` alone, so they never saw those servers.
 test('a server declared in a container of the documents stands in mcpServers as well', async (t) => {
   const c = new Conductor(t, ['agent', agent('--no-connect', 'yes')]);
   await c.initialize();
@@ -85,7 +85,7 @@ test('a set-up request that comes again gets the same names', async (t) => {
 
 // --- addresses ---
 
-// Every agent of the first version takes stdio servers: there was no reason to refuse the session.
+// The session was refused. Every agent of ACP version 1 takes stdio servers, so there was no reason to.
 test('--mcp-bridge http: an agent that does not advertise http is given stdio servers', async (t) => {
   const c = await open(t, ['agent', '--mcp-bridge', 'http', proxy('P3', '--mcp', 'M3c'), agent()]);
   assert.equal(c.initialized.agentCapabilities.mcpCapabilities.acp, true);
@@ -94,7 +94,7 @@ test('--mcp-bridge http: an agent that does not advertise http is given stdio se
   assert.match(c.stderr, /takes no MCP servers over HTTP/);
 });
 
-// The second was given the address of the first, which closed when the first was refused.
+// The second load was given the port of the first, which closed when the first load was refused.
 test('overlapping session/load of one session: the end of one does not close the other\'s port', async (t) => {
   const c = new Conductor(t, ['agent', proxy('P2', '--mcp', 'M2a'), agent('--fail-first-load')]);
   await c.initialize();
@@ -103,7 +103,7 @@ test('overlapping session/load of one session: the end of one does not close the
   await rejects(first, -32603);
   await within(10_000, 'the second load', second);
   assert.equal(textOf(await c.callTool('s', 'M2a')), 'M2a: hi');
-  // Once a session stands, its address stays the same.
+  // Once a session is set up, the addresses of its servers stay the same.
   const { mcpServers: [before] } = await seenSetup(c);
   await load();
   assert.deepEqual((await seenSetup(c)).mcpServers[0].args, before.args);
@@ -111,7 +111,8 @@ test('overlapping session/load of one session: the end of one does not close the
 
 // --- finding out what a server speaks ---
 
-// Proxies pass on what they do not know: the editor was asked for connections to servers of others.
+// Proxies pass on what they do not know, so probes for a server's dialect reached the editor: it was asked
+// for connections to servers that were not its own.
 for (const m of ['M0', 'M0b', 'M1', 'M2a', 'M3a', 'M3c', 'M4']) {
   test(`finding out that a server speaks ${m} does not bother the editor`, async (t) => {
     const c = await open(t, ['agent', proxy('P2'), proxy('P2', '--mcp', m), proxy('P3'), agent()]);
@@ -136,7 +137,7 @@ test('two sessions at once with a server of the editor: both reach the editor', 
 
 // --- the session's id ---
 
-// The id came later than 150 ms: the connection went on with an empty one, for good.
+// A session id that came later than 150 ms was not waited for: the connection kept an empty one for good.
 for (const [p, m] of [['P1', 'M1s'], ['P2', 'M1s'], ['P1', 'M1']]) {
   test(`a slow session/new: the connect of ${m} behind ${p} waits for the session's id`, async (t) => {
     const log = eventLog();
@@ -150,7 +151,7 @@ for (const [p, m] of [['P1', 'M1s'], ['P2', 'M1s'], ['P1', 'M1']]) {
 
 const hello = '{"jsonrpc":"2.0","id":1,"method":"initialize","params":{"protocolVersion":"2025-11-25","capabilities":{},"clientInfo":{"name":"n","version":"1"}}}\n';
 
-/** Writes to a port and gives all that comes back until it is closed, or until `enough` of it. */
+/** Writes to a port; resolves to all that comes back until the connection is closed, or until `enough` of it. */
 function say(t, port, text, enough = () => false) {
   return new Promise((resolve, reject) => {
     let heard = '';
@@ -161,7 +162,7 @@ function say(t, port, text, enough = () => false) {
   });
 }
 
-// Everybody on this machine who found the port was an MCP client of the component.
+// Any process on this machine that found the port became an MCP client of the component.
 test('a port wants the secret of its entry, from every connection, and of no other port', async (t) => {
   const log = eventLog();
   const c = await open(t, ['agent', proxy('P2', '--mcp', 'M2a,M3c', '--log', log.file), agent('--no-connect', 'yes')]);
@@ -223,8 +224,8 @@ test('--open-port: no secret, and whoever comes is let in', async (t) => {
 
 // --- servers that know no connections ---
 
-// M0 and M0b name the server in every message and nobody else: with one URL in two sessions, what the
-// server asked and told about a call of the first went to the second, which had come last.
+// Messages of M0 and M0b name the server, but no client: with one URL in two sessions, what the server
+// asked or reported about a call of the first session went to the second, which had connected last.
 for (const m of ['M0', 'M0b']) {
   test(`${m} with one URL in two sessions: questions and progress go to the session they are about`, async (t) => {
     const log = eventLog();
@@ -232,18 +233,18 @@ for (const m of ['M0', 'M0b']) {
     const c = await open(t, ['agent', proxy('P2', '--mcp', m, '--log', log.file), agent()]);
     const other = await c.newSession();
     await c.callTool(c.session, m);
-    await c.callTool(other, m); // this one came last
+    await c.callTool(other, m); // the last to connect
     const echo = (session) => c.callTool(session, m, 'echo', { message: 'hi' }, { progressToken: 'tok' });
     const asked = ['sampling/createMessage', 'roots/list'];
     assert.deepEqual((await c.callTool(c.session, m, 'ask')).asked, asked);
     assert.deepEqual((await echo(c.session)).notifications.length, 1);
-    // Clients choose their progress tokens by themselves, and all begin with the same.
+    // Clients choose their own progress tokens, and all start with the same one.
     const before = calls();
     const prompt = c.request('session/prompt', { sessionId: other, prompt: [{ type: 'text', text: JSON.stringify({ command: 'call_tool', server: m, tool: 'hang', meta: { progressToken: 'tok' } }) }] });
     await until('the call that hangs', () => calls() > before);
     const { notifications } = await echo(c.session);
     assert.deepEqual(notifications.map((n) => n.params), [1, 2].map(() => ({ progressToken: 'tok', progress: 50, total: 100 })));
-    // Both are at work now: whom a question is meant for cannot be known, so nobody is asked.
+    // Both sessions have a call in flight now: a question could be meant for either, so neither is asked.
     const ask = c.request('session/prompt', { sessionId: c.session, prompt: [{ type: 'text', text: JSON.stringify({ command: 'call_tool', server: m, tool: 'ask' }) }] });
     await rejects(ask, -32603, /several sessions/);
     await c.request('session/close', { sessionId: other });
@@ -275,7 +276,7 @@ test('M0 with one URL in two sessions: ids are told apart, changes of lists are 
     await until('the call', () => requests.length === 2 * (i + 1));
     clients.push(client);
   }
-  // A server sees the clients' own ids, as the document has it, and never one id twice at a time.
+  // The server sees the clients' own ids, as in the document, but never the same id twice at a time.
   assert.deepEqual(requests.slice(0, 3).map((r) => r.message.id), [1, 2, 1]);
   assert.notEqual(requests[3].message.id, 2);
   clients[1].socket.write('{"jsonrpc":"2.0","method":"notifications/cancelled","params":{"requestId":2,"reason":"enough","more":[1.50]}}\n');
@@ -287,7 +288,7 @@ test('M0 with one URL in two sessions: ids are told apart, changes of lists are 
 
 // --- a client that comes back ---
 
-/** An agent's MCP client that loses its connection to the conductor, by a relay in between that resets it. */
+/** An agent's MCP client whose connection to the conductor goes through a relay, which can reset it. */
 async function relay(t, entry) {
   const sockets = [];
   const server = net.createServer((near) => {
@@ -303,7 +304,7 @@ async function relay(t, entry) {
   return { client, breakIt: () => sockets.at(-1).resetAndDestroy(), broken: () => sockets.length };
 }
 
-// The server had a new connection that nobody had greeted, and servers refuse to work then.
+// The server got a new connection without an initialize on it, and servers refuse to work then.
 for (const m of ['M0', 'M1', 'M2a', 'M3c', 'M4']) {
   test(`a client whose connection broke goes on with its ${m} server`, async (t) => {
     const log = eventLog();

@@ -1,5 +1,5 @@
 // The relay chain: initialisation of every dialect, passing by name, nesting, cancelling, versions.
-// Tests carry the names of the acceptance table (docs/conductor.md says which programs it is from).
+// Test titles are the names of the acceptance table (docs/conductor.md, "Tests by name").
 import assert from 'node:assert/strict';
 import fs from 'node:fs';
 import { test } from 'node:test';
@@ -53,8 +53,8 @@ test('a proxy that says nothing to a question it does not know is asked in the n
   assert.match(c.stderr, /no answer to initialize yet: trying P2 as well/);
 });
 
-// Only slow: it answers the first question after others have been asked, and counts once. One that
-// passes on even a plain initialize sent us back our own, which was then refused as its mistake.
+// A proxy that answers the first dialect's initialize only after others were tried is initialised once. A
+// proxy that forwards even a plain initialize sent our own back to us, and we refused it as its mistake.
 test('a proxy that is slow to answer is initialised once', async (t) => {
   await Promise.all([[], ['--forward-plain']].map(async (more) => {
     const c = await open(t, ['agent', proxy('P3', '--arrow', '--slow-init', 6000, ...more), agent()]);
@@ -112,8 +112,8 @@ for (const parent of ['P1', 'P2', 'P3']) {
   });
 }
 
-// The oldest greets like the one after it, so it has to be told apart by hand; its envelopes have other
-// names in each direction.
+// P0 greets like P1, so it has to be selected with an option; its envelopes have different names in each
+// direction.
 test('a conductor of the oldest dialect around this one', async (t) => {
   const c = new Conductor(t, ['--proxy-dialect', 'P0', 'proxy']);
   c.answer = (method, params) => {
@@ -199,7 +199,7 @@ test('mixed chain: P1, P2, P3 and P0 proxies before one agent, unknown methods u
 });
 
 test('raw fidelity: every byte but the id passes through a chain without proxies, both ways', async (t) => {
-  // It answers with the line that it got, in a line that no library would write.
+  // The agent answers with the line that it got, formatted as no library would write it.
   const script = `
     require('readline').createInterface(process.stdin).on('line', (line) => {
       const { id, method } = JSON.parse(line);
@@ -223,7 +223,7 @@ test('conductor_proxy_chain_preserves_prompt_meta', async (t) => {
   assert.deepEqual([arrived._meta, arrived.prompt[0]._meta], [_meta, _meta]);
 });
 
-// Old proxies fail on an envelope without params: null stands for none.
+// Old proxies fail on an envelope without params: null is sent instead.
 test('a message without params passes proxies of every generation', async (t) => {
   const c = await open(t, ['agent', ...['P1', 'P2', 'P3', 'P0', 'P0n'].map((d) => proxy(d)), agent()]);
   await c.prompt(c.session, { command: 'bare' });
@@ -245,7 +245,7 @@ test('unparsable lines and wrong shapes are answered, answers never are', async 
 
 // --- batches ---
 
-/** What comes that is no answer to a request of its own: here, arrays. */
+/** Collects messages that answer no request of this client: here, arrays. */
 function strays(c) {
   const found = [];
   c.onStray = (m) => found.push(m);
@@ -264,7 +264,7 @@ for (const chain of [[], ['P2', 'P0n']]) {
       17, [asked('deep', '_test/echo', {})], { jsonrpc: '2.0', id: 'stray', result: {} }, asked('b4', 'proxy/initialize', {}),
       asked(undefined, '$/cancel_request', { requestId: 'b3' }),
     ]);
-    // Others pass it meanwhile: the agent gets its messages one by one.
+    // The batch does not hold up other requests: the agent gets its messages one by one.
     assert.deepEqual(await c.request('_test/echo', { alone: true }), { alone: true });
     await until('the array', () => got.length);
     const answers = got[0].map((m) => [m.id, m.error?.code ?? m.result]);
@@ -375,7 +375,7 @@ for (const [name, version, method] of [
   });
 }
 
-// The cancel found nothing in flight, and what it was about was passed on later.
+// The cancel found nothing in flight, and the request that it named was passed on later.
 test('a request that waits for initialize to be answered can be cancelled', async (t) => {
   const c = new Conductor(t, ['agent', proxy('P1'), agent()]);
   const hello = c.initialize();
@@ -387,9 +387,9 @@ test('a request that waits for initialize to be answered can be cancelled', asyn
   assert.deepEqual((await seen(c)).setups, [], 'the agent has not seen it');
 });
 
-// While it was being found out what the proxy speaks, the cancel ended with the attempt of its time.
+// A cancel that came while the proxy's dialect was still being probed was lost with the attempt of that time.
 test('initialize_cancellation_propagates_through_proxy', async (t) => {
-  // It answers nothing but the cancel of its own first request.
+  // This agent answers only the cancel of its first request.
   const script = `
     let first;
     require('readline').createInterface(process.stdin).on('line', (l) => {
@@ -520,7 +520,7 @@ test('v2_final_agent_initialize_response_requires_protocol_version', async (t) =
   await rejects(c.initialize(2), -32603, /without a protocol version/);
 });
 
-// It was refused by the conductor, which speaks both.
+// Such an answer was refused by the conductor, which speaks both versions.
 test('v2_final_agent_initialize_response_must_match_selected_version: the client is told, and decides', async (t) => {
   const c = new Conductor(t, ['agent', proxy('P3'), agent('--version', 1)]);
   assert.equal((await c.initialize(2)).protocolVersion, 1);

@@ -1,6 +1,6 @@
-// The message examples of the two documents that the MCP bridge began with (docs/seeds.md), replayed as
-// they stand. Where a document writes [...] or {...}, something stands for it here; ids are those of
-// each hop. The test is the component that has the server, and the agent's MCP client.
+// The message examples of the two documents that the MCP bridge began with (docs/seeds.md), replayed
+// literally. Where a document writes [...] or {...}, a value is filled in here; ids differ on each hop.
+// The test plays the component that has the server, and the agent's MCP client.
 import assert from 'node:assert/strict';
 import { spawn } from 'node:child_process';
 import { once } from 'node:events';
@@ -14,7 +14,7 @@ import { until, within } from './lib.mjs';
 const uuid = 'acp:550e8400-e29b-41d4-a716-446655440000';
 const sparkle = { transport: 'http', url: uuid, headers: {} };
 
-/** A conductor with an agent that starts nothing by itself; `component` answers what the agent's side asks. */
+/** A conductor with these arguments; `component` answers the requests that come from the agent's side. */
 async function conduct(t, args, component = () => { throw new RpcError(-32601, 'Method not found'); }) {
   const c = new Conductor(t, ['agent', ...args]);
   c.answer = component;
@@ -24,7 +24,7 @@ async function conduct(t, args, component = () => { throw new RpcError(-32601, '
 
 const setups = async (c) => (await c.request('_test/seen', {})).setups.map((s) => s.params);
 
-/** The agent's MCP client: it starts what its entry says, and `said` answers what it is told and asked. */
+/** The agent's MCP client: it starts the command of its entry, and `said` handles the messages it gets. */
 function client(t, { command, args, env }, said = () => ({})) {
   const child = spawn(command, args, { stdio: ['pipe', 'pipe', 'inherit'], env: { ...process.env, ...Object.fromEntries(env.map((e) => [e.name, e.value])) } });
   t.after(() => child.kill('SIGKILL'));
@@ -108,7 +108,7 @@ test('000: a message that is no JSON is passed over, the next one is answered', 
 
 // --- seed 001 ---
 
-/** The component of the document: one connection after another, and everything it was told. */
+/** The component of the document: gives a new id to each connect and records its params in `connections`. */
 function research(connections) {
   return (method, params) => {
     if (method === '_mcp/connect') {
@@ -120,7 +120,7 @@ function research(connections) {
   };
 }
 
-// The document writes the members of ACP in another spelling than ACP itself.
+// The document spells some members of ACP differently from ACP itself (mcp_servers, session_id).
 test('001: from the declaration to the disconnect', async (t) => {
   const connections = [];
   const c = await conduct(t, [agent('--no-connect', 'yes')], research(connections));
@@ -161,11 +161,11 @@ test('001: a connection that comes before the session id waits for it', async (t
   await c.initialize();
   const setup = c.request('session/new', { cwd: '/', mcpServers: [] });
   const entry = await until('session/new at the agent', async () => (await setups(c))[0]?.mcpServers[0]);
-  const mcp = client(t, entry); // the port is there before the session is
+  const mcp = client(t, entry); // the port is open before the session exists
   const list = mcp.request('tools/list', {});
   await c.request('_test/seen', {});
   assert.deepEqual(log.of('connect'), []);
-  // The agent gives up: the listener ends, and with it who waited there.
+  // The client cancels session/new: the port closes, and with it the connections that wait there.
   c.notify('$/cancel_request', { requestId: setup.id });
   await rejects(setup, -32800);
   const end = await within(20_000, 'the end', Promise.race([list.then(() => 'answered', (e) => e.message), mcp.ended.then(() => 'closed')]));

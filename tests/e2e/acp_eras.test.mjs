@@ -10,7 +10,7 @@ import { fixtureScript } from './peers.mjs';
 
 const dialects = ['M0', 'M0b', 'M1', 'M2a', 'M3a', 'M3c', 'M4'];
 
-// A server has one client here, so it may ask for what only one can answer.
+// A bridged server has one client only, so it may send requests that only one client can answer.
 async function roots(client) {
   assert.equal(await client.text('test_input_required_result_list_roots'), 'Roots: file:///home/me');
 }
@@ -27,14 +27,14 @@ for (const bridge of ['stdio', 'http']) {
         agent('--http', '--no-connect', 'yes')]);
       const declared = await c.ask(c.session, { command: 'declared' });
       assert.deepEqual(declared.map((d) => d.name), dialects);
-      // A few at once: most of the time they wait.
+      // In parallel: these tests mostly wait.
       await Promise.all(declared.map((d) => t.test(d.name, async (tt) => {
         const client = await connect(tt, kind, transportOf(d));
         client.name = `${kind} ${d.name}`;
         const era = d.name === 'M4' ? 'modern' : 'legacy';
         const plain = bridge === 'stdio' && era === clientEra;
         for (const [name, check] of Object.entries({ ...checks, roots })) {
-          if (plain && name.startsWith('knows nothing')) continue; // it knows all that its client says
+          if (plain && name.startsWith('knows nothing')) continue; // here the server sees all that its client says
           await tt.test(name, { timeout: 60_000 }, () => check(client, { era, plain, name: plain ? 'fixture' : 'rialto' }));
         }
       })));

@@ -37,18 +37,18 @@ test('the error of a dead component names it and carries its last lines of stder
   assert.equal(await within(15_000, 'the end', c.exit), 1);
 });
 
-// --- what it said last ---
+// --- what a component wrote to stderr last ---
 
 const KIB = 1024;
 const bytesOf = (lines) => Buffer.byteLength(`${lines.join('\n')}\n`);
-/** A component that writes what this piece of JavaScript says to stderr, and ends with 3. */
+/** A component that runs this JavaScript, which writes to stderr, and exits with 3. */
 const loud = (script) => JSON.stringify({ command: process.execPath, args: ['-e', `${script}; process.exitCode = 3`] });
 const lastWordsOf = (c) => within(20_000, 'initialize', c.initialize()).then(() => assert.fail('it ended'), (e) => {
   assert.match(e.message, /component 0 \(.* exited with 3/);
   return e.data.stderr;
 });
 
-// It was 4 KiB, and of a line longer than 8 KiB only the beginning.
+// Only 4 KiB were kept, and of a line longer than 8 KiB only the beginning.
 test('stderr truncation at 64 KiB: whole lines, the last ones, and a mark before them', async (t) => {
   const lines = Array.from({ length: 4096 }, (_, i) => `${String(i).padStart(5, '0')} ${'é€'.repeat(9)}`); // 52 bytes each
   const write = "for (let i = 0; i < 4096; i++) console.error(String(i).padStart(5, '0') + ' ' + 'é€'.repeat(9))";
@@ -57,7 +57,7 @@ test('stderr truncation at 64 KiB: whole lines, the last ones, and a mark before
   assert.match(mark, /left out/);
   assert.deepEqual(kept, lines.slice(-kept.length));
   assert.ok(bytesOf(kept) <= 64 * KIB && bytesOf(kept) > 64 * KIB - 53, `${bytesOf(kept)} bytes`);
-  // Every later request is told why, too, but in short.
+  // Every later request is told why, too.
   await assert.rejects(c.request('session/new', {}), (e) => /exited with 3/.test(e.message) && e.data.stderr.at(-1) === lines.at(-1));
   await c.stop(1);
   for (const line of [lines[0], lines.at(-1)]) assert.equal(c.stderr.split(line).length - 1, 1, 'our own stderr has all of it, once');
@@ -90,7 +90,7 @@ test('-q: what it said last stands in our own stderr, because nothing has stood 
   assert.ok(rest.length > 10_000 && rest.length <= 64 * KIB / 6, `${rest.length} lines`);
 });
 
-// 64 KiB for each of a thousand would be more than a client may be sent at once.
+// 64 KiB of stderr for each of a thousand requests would be too much to send to a client at once.
 test('a thousand requests in flight: the first of them get the whole of it, all others its end', async (t) => {
   const c = await open(t, ['-q', 'agent', agent()]);
   const waiting = Array.from({ length: 1000 }, () => promptOf(c, { command: 'wait' }).catch((e) => e));
@@ -106,7 +106,7 @@ test('a thousand requests in flight: the first of them get the whole of it, all 
   assert.equal(await within(15_000, 'the end', c.exit), 1);
 });
 
-// It reads nothing, so what waits for it never leaves: its end must not wait for that.
+// The component reads nothing, so what is queued for it is never written: its end must not wait for that.
 test('blocked stdin after stdout EOF is bounded', { timeout: 30_000 }, async (t) => {
   const deaf = JSON.stringify({ command: '/bin/sh', args: ['-c', 'exec >&-; exec sleep 1000'] });
   const c = new Conductor(t, ['agent', deaf]);
@@ -114,7 +114,7 @@ test('blocked stdin after stdout EOF is bounded', { timeout: 30_000 }, async (t)
   await c.stop(1);
 });
 
-// Who had asked waited for ever, and an answer to nobody went to who had answered.
+// The sender of the request waited for ever, and the peer that had answered got an error for no request.
 for (const chain of [[], ['P2']]) {
   test(`a message longer than 32 MiB ends the request it belongs to, and nothing else (${chain.length} proxies)`, async (t) => {
     const c = await open(t, ['-q', 'agent', ...chain.map((d) => proxy(d)), agent()]);
@@ -134,7 +134,7 @@ for (const chain of [[], ['P2']]) {
 
 // --- what cannot be read ---
 
-/** An agent that answers `_test/bytes` with these bytes, in which ID stands for the request's id. */
+/** An agent that answers `_test/bytes` with the bytes of `params.text`, in which ID becomes the request's id. */
 const bytesAgent = JSON.stringify({
   command: process.execPath,
   args: ['-e', `let last;
@@ -155,8 +155,8 @@ const bytesAgent = JSON.stringify({
 const nested = (levels) => (levels > 1 ? { a: nested(levels - 1) } : {});
 const deepText = '{"a":'.repeat(200) + '1' + '}'.repeat(200);
 
-// The line was dropped, its sender got an error that belonged to nothing, and who had asked waited for
-// ever.
+// The line was dropped, its sender got an error that belonged to no request, and the peer that had asked
+// waited for ever.
 for (const chain of [[], ['P2', 'P3']]) {
   test(`an answer that cannot be read is an error for who asked (${chain.length} proxies)`, async (t) => {
     const c = new Conductor(t, ['-q', 'agent', ...chain.map((d) => proxy(d)), bytesAgent]);
@@ -185,7 +185,7 @@ test('a request that cannot be read, or not in an envelope, is answered by its o
   await rejects(c.request('_test/echo', nested(127)), -32700, /nested too deeply/);
   await rejects(c.request('_test/echo', nested(128)), -32700, /nested too deeply/);
   assert.deepEqual(await within(10_000, 'the answer', c.request('_test/echo', nested(126))), nested(126));
-  // The agent's own requests, which we put into one.
+  // The agent's own requests, which the conductor puts into an envelope for the proxy.
   c.answer = () => 'fine';
   assert.equal((await within(10_000, 'the answer', c.request('_test/ask', { levels: 128 }))).code, -32600);
   assert.equal(await within(10_000, 'the answer', c.request('_test/ask', { levels: 127 })), 'fine');
@@ -205,7 +205,7 @@ test('128 levels pass through a chain without proxies, 129 do not', async (t) =>
   await c.stop(0);
 });
 
-// The one that is no proxy was named with all of its arguments.
+// The error for a component that is not a proxy named it with all of its arguments.
 test('secrets in a command line do not show in errors', async (t) => {
   const secret = ['--note', 'https://me:hunter22@example.com'];
   for (const components of [[proxy('P1', '--no-echo', ...secret), agent()], [agent('--die-in-initialize', ...secret)], [`/no/such/program ${secret.join(' ')}`]]) {
@@ -259,7 +259,7 @@ test('a component that cannot be started, or ends in initialize: every request i
   await d.stop(1);
 });
 
-// What had been asked of it was forgotten before it turned out that there was nothing to start again.
+// The pending initialize was dropped before it turned out that the program could not be started again.
 test('a proxy that cannot be started again with the next dialect: initialize is answered', async (t) => {
   const script = path.join(tempDir(), 'once');
   fs.writeFileSync(script, '#!/bin/sh\nrm -- "$0"\necho gone for good >&2\nread line\n', { mode: 0o700 });
@@ -322,7 +322,7 @@ for (const [mode, [build, program, limit]] of ['stdio', 'http'].flatMap((m) => b
 
 const hello = '{"jsonrpc":"2.0","id":1,"method":"initialize","params":{"protocolVersion":"2025-11-25","capabilities":{},"clientInfo":{"name":"n","version":"1"}}}\n';
 
-/** An MCP client that says hello to a bridged server and goes. */
+/** An MCP client that sends initialize to a bridged server and disconnects. */
 const visit = (entry) => new Promise((resolve, reject) => {
   const socket = dial(entry);
   socket.write(hello);
@@ -362,8 +362,8 @@ test('closing the input answers what is in flight, then ends with status 0', asy
   assert.equal(await within(15_000, 'the end', c.exit), 0);
 });
 
-// The agent answers session/new when its MCP servers are connected. That took as long as the whole end may
-// take, and then the request was answered by us, with nothing but that we were ending.
+// The agent answers session/new when its MCP servers are connected. The unanswered connect used up all the
+// time that shutting down may take, and then we answered session/new, saying only that we were ending.
 for (const when of ['before', 'after']) {
   test(`a component that does not answer connect does not hold up the end: the input closes ${when} that`, async (t) => {
     const events = eventLog();
@@ -380,8 +380,8 @@ for (const when of ['before', 'after']) {
   });
 }
 
-// What had waited for initialize was passed on when it was answered, and then failed at once, because
-// nobody seemed to wait for anything.
+// Requests that had waited for initialize were passed on when it was answered, and then failed at once,
+// because no request was counted as in flight.
 test('closing the input before initialize is answered: what waits for that is answered as well', async (t) => {
   const c = new Conductor(t, ['agent', proxy('P2'), agent()]);
   const [hello, session, echo] = [c.initialize(), c.newSession(), c.request('_test/echo', { n: 1 })];
@@ -403,7 +403,7 @@ for (const signal of ['SIGINT', 'SIGTERM']) {
   });
 }
 
-// What waited for the answer to initialize was forgotten.
+// Requests that waited for the answer to initialize were forgotten.
 test('SIGTERM before initialize is answered: whatever waits for it is answered as well', async (t) => {
   const c = new Conductor(t, ['agent', JSON.stringify({ command: '/bin/sh', args: ['-c', 'exec sleep 1000'] })]);
   const waiting = [c.initialize(), c.request('session/new', {}), c.request('session/list', {})];
@@ -413,7 +413,7 @@ test('SIGTERM before initialize is answered: whatever waits for it is answered a
   await c.stop(0);
 });
 
-// Whoever reads its input ends with it; what a wrapper has started besides must be killed.
+// A component that reads its input ends when that is closed; other children of a wrapper must be killed.
 for (const [how, end] of [['by itself', (c) => promptOf(c, { command: 'die' })], ['with the conductor', () => {}]]) {
   test(`a wrapper's child does not outlive the conductor: the wrapper ends ${how}`, async (t) => {
     const stubborn = 'trap "" TERM HUP; while :; do sleep 1000; done';
@@ -426,7 +426,7 @@ for (const [how, end] of [['by itself', (c) => promptOf(c, { command: 'die' })],
   });
 }
 
-// The kernel killed the wrappers, and what they had started lived on.
+// The kernel killed the wrappers, but the processes that they had started lived on.
 test('kill -9 of the conductor: nothing of what components have started outlives it, nor does its guard', async (t) => {
   const wrapped = (line) => JSON.stringify({ command: '/bin/sh', args: ['-c', `trap "" TERM HUP; sleep 1000 & setsid sleep 1000 & ${line.replaceAll("'", '"')}; exit $?`] });
   const nested = inner('proxy', wrapped(proxy('P2')));
@@ -435,9 +435,9 @@ test('kill -9 of the conductor: nothing of what components have started outlives
   const family = await until('all of them', () => { const f = descendants(c.child.pid); return f.length >= 13 && f; });
   const guards = guardsOf(c.child);
   c.child.kill('SIGKILL');
-  c.stopping = c.exit; // in no orderly way
+  c.stopping = c.exit; // no orderly stop() afterwards
   assert.equal(await c.exit, 'SIGKILL');
-  t.after(() => { for (const { pid } of family) try { process.kill(pid, 'SIGKILL'); } catch { /* as it should be */ } });
+  t.after(() => { for (const { pid } of family) try { process.kill(pid, 'SIGKILL'); } catch { /* already gone, as it should be */ } });
   await expectGone([...family, ...guards], 10_000);
 });
 
@@ -449,7 +449,7 @@ test('a conductor that has ended leaves no guard', async (t) => {
   assert.ok(!guards.some(isAlive));
 });
 
-// The set-up request's servers were freed with the session, and its answer then looked at them.
+// The servers of the session/load request were freed with the session, and its answer then read them.
 test('a session closed while it is being loaded', async (t) => {
   const c = await open(t, ['agent', proxy('P2', '--mcp', 'M2a'), agent('--slow-load', 300)]);
   const loading = c.request('session/load', { sessionId: 'old', cwd: '/', mcpServers: [] });
@@ -459,7 +459,7 @@ test('a session closed while it is being loaded', async (t) => {
   assert.deepEqual(await c.prompt(c.session, 'fine'), ['fine']);
 });
 
-// The answer of a component that comes while all is ending found what it belonged to freed.
+// An answer that came from a component during shutdown used data that was already freed.
 test('the input closes while a session is being set up', async (t) => {
   const c = await open(t, ['agent', proxy('P2', '--mcp', 'M2a'), agent('--slow-load', 5200)]);
   c.request('session/load', { sessionId: 'old', cwd: '/', mcpServers: [] });
@@ -467,7 +467,7 @@ test('the input closes while a session is being set up', async (t) => {
   await c.stop(0);
 });
 
-/** Of each pipe in a debug log: no cancel but for a request that is in flight on it, and one at most. */
+/** For each pipe in a debug log: a cancel is sent only for a request in flight there, and at most once. */
 function expectCancelsInFlight(dir) {
   const open_ = new Map();
   let cancels = 0;
@@ -492,11 +492,11 @@ test('$/cancel_request is sent only for what is in flight, and once, whoever tak
   for (const requestId of [running.id, running.id, 'unknown', -1, null, {}, c.request('_test/echo', {}).id]) c.notify('$/cancel_request', { requestId });
   for (const params of [undefined, {}, []]) c.notify('$/cancel_request', params);
   await rejects(running, -32800);
-  c.notify('$/cancel_request', { requestId: running.id }); // it is answered
+  c.notify('$/cancel_request', { requestId: running.id }); // already answered
   for (const server of ['M0', 'M1', 'M2a', 'M3c', 'M4']) assert.equal(await c.ask(c.session, { command: 'cancel_tool', server, tool: 'hang' }), `${server}: next`);
   c.answer = (method, params, id) => new Promise((_, reject) => { until('the cancel', () => c.heard.some((m) => m.params?.requestId === id)).then(() => reject(Object.assign(new Error('x'), { code: -32800 }))); });
   assert.deepEqual(await c.prompt(c.session, { command: 'cancel_permission' }), ['error -32800']);
-  // What is open on a connection ends with it.
+  // Calls in flight on an MCP connection end with it.
   const call = promptOf(c, { command: 'call_tool', server: 'M2a', tool: 'hang' });
   await c.prompt(c.session, { command: 'close_mcp', server: 'M2a' });
   await rejects(call, -32603);

@@ -1,7 +1,7 @@
-// A chain in which somebody reads more slowly than others write. Nothing held the writers back: what
-// waited for a reader grew to 64 MiB, and then that one was cut, a client as well that had never
-// stopped reading. Now whoever writes to a full pipe is not read until it has room again, that way
-// only, and nobody is cut but who reads nothing at all for a time.
+// A chain in which one peer reads more slowly than others write. Writers were not held back: up to 64 MiB
+// were queued for a reader, which was then cut off, even a client that had never stopped reading. Now a
+// peer that writes to a full pipe is not read until the pipe has room again, in that direction only, and
+// only a peer that reads nothing at all for a time is cut off.
 import assert from 'node:assert/strict';
 import fs from 'node:fs';
 import { test } from 'node:test';
@@ -14,7 +14,7 @@ const texts = (c) => c.heard.filter((m) => m.method === 'session/update').map((m
 for (const chain of [[], ['P2', 'P3']]) {
   test(`7,000 updates of 10 KB in one turn reach a client that keeps reading (${chain.length} proxies)`, { timeout: 120_000 }, async (t) => {
     const c = await open(t, ['-q', 'agent', ...chain.map((d) => proxy(d)), agent()]);
-    // It looks at each piece for a moment, so it is a little slower than the agent.
+    // The client pauses after each chunk, so it is a little slower than the agent.
     c.child.stdout.on('data', () => {
       c.child.stdout.pause();
       setTimeout(() => c.child.stdout.resume(), 2);
@@ -41,7 +41,7 @@ test('200 MB through three proxies to a slow reader arrive whole, in little memo
     assert.equal(Number(params.update.content.text), next++);
     got += params.update.content.text.length;
   };
-  // A megabyte, then a rest: about a quarter of what the others could do.
+  // A megabyte, then a pause: about a quarter of the speed of the others.
   let since = 0;
   c.child.stdout.on('data', (chunk) => {
     since += chunk.length;
@@ -59,7 +59,7 @@ test('200 MB through three proxies to a slow reader arrive whole, in little memo
   await c.stop(0);
 });
 
-/** An agent that writes 100 MB without waiting, and reads all the while; it tells what it reads. */
+/** An agent that writes 100 MB without waiting, and reads meanwhile; it logs what it reads to `file`. */
 const flood = (file) => JSON.stringify({
   command: process.execPath,
   args: ['-e', `const fs = require('fs'), out = fs.createWriteStream(null, { fd: 1 });
@@ -85,7 +85,7 @@ test('while a client reads nothing, what it writes is read', { timeout: 60_000 }
   await sleep(500); // the pipes are full
   c.notify('_test/small', {});
   await until('the notification', () => log.of('heard').at(-1).method === '_test/small');
-  // As much again the other way, which is not full.
+  // 50 MB in the other direction, which is not full.
   for (let i = 0; i < 50; i++) c.notify('_test/large', { filler: 'x'.repeat(1 << 20) });
   await until('all of them', () => log.of('heard').filter((e) => e.method === '_test/large').length === 50, 30_000);
   c.child.stdout.resume();
@@ -106,7 +106,7 @@ test('a client that reads nothing for the stall timeout is given up with that re
   assert.match(c.stderr, /the client is given up: it has read nothing for 300ms/);
 });
 
-// The proxy before a client that reads little cannot read itself: it is not to blame.
+// The proxy next to a slow client is blocked by its own output and cannot read: it is not to blame.
 test('who reads a little is not given up, nor who waits for that one', { timeout: 60_000 }, async (t) => {
   const c = await open(t, ['-q', '--stall-timeout', '800ms', 'agent', proxy('P2'), agent()]);
   let since = 0;

@@ -14,7 +14,7 @@ const fixture = (name) => path.join(root, 'tests/fixture/acp', name);
 const quote = (words) => words.map((w) => `'${w}'`).join(' ');
 const component = (script, args) => quote([process.execPath, fixture(script), ...args.map(String)]);
 
-/** A command line of the fixture agent, of a fixture proxy. */
+/** Command lines of the fixture agent and of a fixture proxy. */
 export const agent = (...args) => component('agent.mjs', args);
 export const proxy = (dialect, ...args) => component('proxy.mjs', ['--dialect', dialect, ...args]);
 /** A conductor as a component. */
@@ -27,7 +27,7 @@ export function eventLog() {
   return { file, read, of: (event) => read().filter((e) => e.event === event) };
 }
 
-/** The process that stands beside this conductor (it has one as soon as it has a component). */
+/** The rialto-guard process of this conductor (there is one as soon as it has a component). */
 export const guardsOf = ({ pid }) => fs.readdirSync('/proc').filter((p) => {
   try { return fs.readFileSync(`/proc/${p}/stat`, 'utf8').includes(`(rialto-guard) S ${pid} `); } catch { return false; }
 }).map((p) => ({ pid: Number(p) }));
@@ -64,7 +64,7 @@ export class Conductor extends Peer {
     return this.heard.filter((m) => m.method === method).length;
   }
 
-  /** Close its input and see that it ends with that status and leaves nothing behind. */
+  /** Closes the conductor's input and checks that it ends with this status and leaves no process behind. */
   stop(status) {
     this.stopping ??= (async () => {
       const family = descendants(this.child.pid);
@@ -94,7 +94,7 @@ export class Conductor extends Peer {
     return sessionId;
   }
 
-  /** A prompt; gives the texts that came before its answer. */
+  /** Sends a prompt; resolves to the texts that came before its answer. */
   async prompt(sessionId, command) {
     const from = this.heard.length;
     const text = typeof command === 'string' ? command : JSON.stringify(command);
@@ -104,7 +104,7 @@ export class Conductor extends Peer {
       .map((m) => m.params.update.content.text);
   }
 
-  /** The same for commands that answer with one JSON text; arrows of proxies are taken off. */
+  /** Sends a prompt that is answered with one JSON text and parses it; arrows of proxies are removed. */
   async ask(sessionId, command) {
     const [text] = await this.prompt(sessionId, command);
     return JSON.parse(text.replace(/^>*/, ''));
@@ -115,10 +115,10 @@ export class Conductor extends Peer {
   }
 }
 
-/** What the port of a declared server wants to hear first. */
+/** The first line that the port of a declared server expects. */
 export const secretOf = ({ env }) => `${env[0].value}\n`;
 
-/** A socket to the port of a declared server, which has shown the secret. */
+/** A socket to the port of a declared server; the secret is already sent. */
 export function dial({ args, env }, options = {}) {
   const socket = net.connect({ port: Number(args.at(-1)), host: '127.0.0.1', ...options });
   socket.write(secretOf({ env }));

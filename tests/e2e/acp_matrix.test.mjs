@@ -12,7 +12,7 @@ const parts = ['the first proxy', 'the second proxy', 'the agent'];
 const steps = ['initialize', 'session/new', 'session/prompt'];
 const wait = (promise) => within(30_000, 'an answer', promise);
 
-/** The method by which a part hears of a step. */
+/** The method of a step, as this part of the chain receives it. */
 const methodOf = (part, step) => (step === 'initialize' ? ['proxy/initialize', '_proxy/initialize', 'initialize'][part] : step);
 const paramsOf = {
   initialize: { protocolVersion: 1, clientCapabilities: {} },
@@ -20,14 +20,14 @@ const paramsOf = {
   'session/prompt': { sessionId: 'session-1', prompt: [{ type: 'text', text: 'hello' }] },
 };
 
-// What the client is told of the request during which it happens, and the status in the end.
+// The error of the request during which the fault happens, and the exit status of the conductor.
 const dead = (how) => () => ({ error: how, status: 1 });
 const fine = () => ({ status: 0 });
 const faults = {
   kill: dead(/component N .* killed by SIGKILL/),
   exit: dead(/component N .* exited with 6 .*told to end/),
-  closed: dead(/component N .* exited with 0/), // its input is closed then, which it obeys
-  // How long a session or a prompt may take is for the client to decide, who can always end it.
+  closed: dead(/component N .* exited with 0/), // the conductor then closes its input, and it exits
+  // How long a session or a prompt may take is up to the client, which can always end it.
   silent: (step) => (step === 'initialize' ? { error: /component N .* did not answer initialize within 3 s/, status: 1 } : { open: true, status: 0 }),
   slow: fine,
   garbage: fine,
@@ -40,7 +40,7 @@ function chainWith(part, options) {
   return ['-q', '--start-timeout', '3s', 'agent', proxy('P3', ...own(0)), proxy('P2', ...own(1)), agent(...own(2))];
 }
 
-/** Takes a chain to this step, whose request is given back unanswered. */
+/** Takes a chain to this step; resolves to the request of the step, which is not answered yet. */
 async function reach(c, step) {
   for (const s of steps) {
     const request = c.request(s, paramsOf[s]);
@@ -58,7 +58,7 @@ async function check(t, part, step, fault) {
   const { request } = await reach(c, step);
   if (expected.error) {
     await rejects(wait(request), -32603, new RegExp(expected.error.source.replace('N', part)));
-    // A chain that does not come to stand stays, to say why.
+    // A chain that failed to start stays, to answer with the reason.
     if (step === 'initialize') await rejects(wait(c.request('session/list', {})), -32603, new RegExp(`component ${part} `));
   } else if (expected.open) {
     assert.deepEqual(await wait(c.request('_test/echo', { other: true })), { other: true }, 'others are not held up');

@@ -67,7 +67,7 @@ test('an M4 server that needs input asks a client of the initialize era', async 
   assert.deepEqual(answer.asked, ['sampling/createMessage']);
 });
 
-// It was taken for one of the other era when it took more than three seconds to answer its first request.
+// An M4 server was taken for one of the other era when it took more than three seconds to answer its first request.
 test('an M4 server may take its time to start', async (t) => {
   const c = await open(t, ['agent', proxy('P3', '--mcp', 'M4', '--slow-discover', 3500), agent()]);
   assert.equal(textOf(await c.callTool(c.session, 'M4')), 'M4: hi');
@@ -167,7 +167,7 @@ test('every form of declaration in every container, what stands beside it untouc
       assert.deepEqual(_meta, { kept: 1 }, what);
       assert.deepEqual(rest, Array.isArray(holder) ? { name: 'm' } : { transport: 'stdio' }, what);
       assert.match(Array.isArray(holder) ? env[0].value : env.RIALTO_BRIDGE_AUTH, /^Bearer [0-9a-f]{32}$/, what);
-      // Where the documents list servers is not where agents look: `mcpServers` has the bridged one, too.
+      // Agents look in `mcpServers` only, not where the documents list servers: it has the bridged entry, too.
       assert.deepEqual(new Set(Object.keys(got)), new Set([...Object.keys(params), 'mcpServers']), what);
       if (got.tools) assert.deepEqual(Object.keys(got.tools), Object.keys(params.tools), what);
     }
@@ -275,7 +275,7 @@ test('agent with mcp_acp_transport passes through, and mcp messages with it', as
   assert.deepEqual(log.of('connect').filter((e) => e.dialect === 'M2a').length, 1, 'by the agent alone');
 });
 
-// Agents of the first version take stdio servers always; there is nothing that cannot be bridged to them.
+// Version 2 only: agents of version 1 always take stdio servers, so every server can be bridged to them.
 test('unsupported_downstream_does_not_gain_native_capability', async (t) => {
   const c = new Conductor(t, ['agent', '--mcp-bridge', 'stdio', proxy('P3', '--mcp', 'M3c'), agent('--v2-mcp', 'http')]);
   assert.deepEqual((await c.initialize(2)).capabilities, { session: { prompt: {}, mcp: { http: {} } } });
@@ -364,7 +364,7 @@ test('bridge process killed -> disconnect sent', async (t) => {
   }
 });
 
-// Its late answer was dropped, and the component had a connection for ever that nobody knew of.
+// The component's late answer to connect was dropped: its connection stayed open for ever, unused.
 for (const m of ['M1', 'M2a', 'M3c']) {
   test(`a session that ends while its server is connecting leaves no connection behind (${m})`, async (t) => {
     const log = eventLog();
@@ -373,7 +373,7 @@ for (const m of ['M1', 'M2a', 'M3c']) {
     const socket = dial(entry);
     t.after(() => socket.destroy());
     socket.on('error', () => {}).write('{"jsonrpc":"2.0","id":1,"method":"initialize","params":{}}\n');
-    await sleep(1000); // the connect is with the component, which takes its time
+    await sleep(1000); // the component has the connect and answers it late
     await c.request('session/close', { sessionId: c.session });
     await until('the connection', () => log.of('connect').length === 1);
     await until('the disconnect', () => log.of('disconnect').length === 1);
@@ -393,8 +393,8 @@ test('two servers in one session, two connections on one listener', async (t) =>
   for (const m of ['M2a', 'M2a#2']) assert.deepEqual((await c.callTool(c.session, m, 'ask')).asked, ['sampling/createMessage', 'roots/list']);
 });
 
-// M0 knows its clients by their URL only. When the last to come went, the server's questions went
-// with it, although the first was still there.
+// An M0 server knows its clients by their URL only. When the client that had connected last closed its
+// connection, the server's questions were lost, although the first client was still connected.
 test('a server without connections asks the client that is left', async (t) => {
   for (const m of ['M0', 'M0b']) {
     const c = await open(t, ['agent', proxy('P2', '--mcp', m), agent()]);
@@ -406,7 +406,7 @@ test('a server without connections asks the client that is left', async (t) => {
   }
 });
 
-// One that had closed its end before the server was found to be of the other era was never closed.
+// A connection whose client had closed its end before the server was found to be of the other era stayed open.
 test('a client that writes everything at once and closes its end is answered, then closed', async (t) => {
   const c = await open(t, ['agent', proxy('P2', '--mcp', 'M2a,M4', '--slow-connect', 200), agent('--no-connect', 'yes')]);
   for (const entry of await c.ask(c.session, { command: 'declared' })) {
@@ -425,8 +425,8 @@ test('a client that writes everything at once and closes its end is answered, th
   }
 });
 
-// The first answer tells by which of two names messages go. Another request that was sent meanwhile
-// was left with the error to the wrong name.
+// The first answer shows which of two method names a server uses for messages. Another request that was
+// sent by then under the wrong name failed.
 test('two clients that start at once while the dialect of their server is not known', async (t) => {
   const c = await open(t, ['agent', proxy('P2', '--mcp', 'M1'), agent('--no-connect', 'yes')]);
   const [entry] = await c.ask(c.session, { command: 'declared' });
@@ -460,7 +460,7 @@ for (const method of ['session/close', 'session/delete']) {
   });
 }
 
-// The session went on, but its servers were gone.
+// The session went on when the agent refused to close it, but its servers were gone.
 test('a session that the agent does not close keeps its servers, one that it does not know loses them', async (t) => {
   for (const [code, kept] of [[-32601, true], [-32603, true], [-32002, false]]) {
     const log = eventLog();
@@ -489,7 +489,7 @@ test('reverse_messages_route_without_stopping_on_unknown_connections', async (t)
   assert.equal(textOf(await c.callTool(c.session, 'M2a')), 'M2a: hi');
 });
 
-// --- the HTTP bridge's door ---
+// --- access to the HTTP bridge ---
 
 test('HTTP bridge: bearer, Origin and Host are checked', async (t) => {
   const c = await open(t, ['agent', '--mcp-bridge', 'http', proxy('P3', '--mcp', 'M3c'), agent('--http')]);
@@ -533,7 +533,7 @@ for (const mode of ['stdio', 'http']) {
   });
 }
 
-// --- looking at it ---
+// --- tracing ---
 
 test('test_trace_mcp_tool_call: every hop, the agent labelled Agent, secrets left out', async (t) => {
   const file = `${tempDir()}/trace.jsons`;

@@ -1,5 +1,5 @@
-// The list of tests in docs/conductor.md: every name stands in the file it is said to be in, as the title
-// of a test.
+// The list of tests in docs/conductor.md: every name is the title of a test in the file that the list
+// gives for it.
 import assert from 'node:assert/strict';
 import fs from 'node:fs';
 import path from 'node:path';
@@ -9,7 +9,7 @@ import { root } from './lib.mjs';
 const page = fs.readFileSync(path.join(root, 'docs/conductor.md'), 'utf8').split('## Tests by name')[1].split('\n## ')[0];
 const rows = [...page.matchAll(/^\| (.*) \| `(\S+)` \|$/gm)].map(([, names, file]) => [file, [...names.matchAll(/`([^`]+)`/g)].map((m) => m[1])]);
 
-/** What stands between quotes in a test file, where titles are. */
+/** The quoted texts of a test file, in the places where titles are. */
 function titles(file) {
   const text = fs.readFileSync(path.join(root, 'tests/e2e', `${file}.test.mjs`), 'utf8');
   const said = [...text.matchAll(/(?:\btest\(|^ {2}\[|, \[)(['`])((?:\\.|(?!\1).)+)\1/gm)].map((m) => m[2].replaceAll("\\'", "'"));

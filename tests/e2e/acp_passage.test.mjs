@@ -1,5 +1,5 @@
-// Between an MCP client and a server of the same era nothing is said but by the two: the server is a
-// provider on the core, and every message passes as it is (decision 009). Here the test is both ends:
+// Between an MCP client and a server of the same era we add no messages of our own: the server is a
+// provider on the core, and every message passes as it is (decision 009). The test plays both ends:
 // the ACP client, which hosts the server, and the MCP client of the agent, on its socket.
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
@@ -7,7 +7,7 @@ import { RpcError } from '../fixture/acp/peer.mjs';
 import { agent, Conductor, dial } from './acp_lib.mjs';
 import { until, within } from './lib.mjs';
 
-/** An MCP client on the port of a declared server; everything it hears stands in `lines`. */
+/** An MCP client on the port of a declared server; every line that it receives is in `lines`. */
 function join(t, entry) {
   const socket = dial(entry, { allowHalfOpen: true });
   const client = {
@@ -40,7 +40,7 @@ async function host(t, { stateless = false } = {}) {
   await c.initialize();
   server.session = await c.newSession({ mcpServers: [{ type: 'acp', name: 'mine', serverId: 'mine-1' }] });
   [server.entry] = await c.ask(server.session, { command: 'declared' });
-  /** From the server to its client. */
+  /** Messages from the server to its client. */
   server.request = (method, params) => c.request('mcp/message', { connectionId: 'c1', method, params });
   server.notify = (method, params) => c.notify('mcp/message', { connectionId: 'c1', method, params });
   server.heard = (method) => until(method, () => c.heard.find((m) => m.method === 'mcp/message' && m.params.method === method));
@@ -139,12 +139,12 @@ test('what the server takes back need not be answered', async (t) => {
   await assert.rejects(within(20_000, 'the end of it', asked), { code: -32800 });
   const cancelled = await client.hear('the cancellation', (m) => m.method === 'notifications/cancelled');
   assert.deepEqual(cancelled.params, { requestId: question.id, reason: 'no more need' });
-  client.send({ id: question.id, result: {} }); // too late, and nobody minds
+  client.send({ id: question.id, result: {} }); // too late: ignored
   client.send({ id: 2, method: 'hello' });
   await client.hear('the next answer', (m) => m.id === 2);
 });
 
-// The server was told to stop, but not why: `reason` and whatever else was said were dropped.
+// The server was told to stop, but not why: `reason` and all other members were dropped.
 test('a call that its client cancels ends at the server, which hears why, and is not answered', async (t) => {
   const server = await host(t);
   const client = join(t, server.entry);
@@ -159,7 +159,7 @@ test('a call that its client cancels ends at the server, which hears why, and is
   assert.deepEqual(client.messages().map((m) => m.id), [2]);
 });
 
-// The socket was closed, and the client's requests were left without an answer.
+// The socket was closed without an answer to the client's requests.
 test('calls in flight are told when the server leaves', async (t) => {
   const server = await host(t);
   const client = join(t, server.entry);
@@ -218,7 +218,7 @@ test('the stateless era passes as well, and a subscription keeps the name its cl
   assert.equal(result._meta['io.modelcontextprotocol/subscriptionId'], 'sub');
 });
 
-// The reason was dropped on the way, and so was what names no request at all.
+// The reason was dropped on the way, and so was a cancel that names no request.
 test('notifications/cancelled keeps its reason and every other member, both ways', async (t) => {
   const c = new Conductor(t, ['agent', agent('--no-connect', 'yes')]);
   let answers = 0;
@@ -241,7 +241,7 @@ test('notifications/cancelled keeps its reason and every other member, both ways
   client.write('{"jsonrpc":"2.0","method":"notifications/cancelled","params":{}}'); // as the document has it
   await until('the other', () => cancelled().length === 2);
   assert.ok(cancelled()[1].includes('"message":{"jsonrpc":"2.0","method":"notifications/cancelled","params":{}}'), cancelled()[1]);
-  // The server takes back what it asked.
+  // The server cancels its own request.
   c.request('_mcp/server_to_client/request', { url: 'acp:m0', message: { jsonrpc: '2.0', id: 'mcp-456', method: 'sampling/createMessage', params: {} } });
   const { id } = await client.hear('the question', (m) => m.method === 'sampling/createMessage');
   c.notify('_mcp/server_to_client/notification', { url: 'acp:m0', message: { jsonrpc: '2.0', method: 'notifications/cancelled', params: { requestId: 'mcp-456', reason: 'no more need', x: 1 } } });

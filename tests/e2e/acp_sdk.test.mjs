@@ -15,7 +15,7 @@ import {
 
 const folderOf = (name) => path.join(npmFolder, 'node_modules', name);
 
-// As an import statement beside node_modules would find it: the SDK must meet the same modules.
+// Resolves a package as an import statement beside node_modules would: the SDK must get the same modules.
 async function sdk(name) {
   const folder = name.split('/').slice(0, name.startsWith('@') ? 2 : 1).join('/');
   const { exports: map } = JSON.parse(fs.readFileSync(path.join(folderOf(folder), 'package.json'), 'utf8'));
@@ -195,13 +195,13 @@ const isBridge = (command) => command[0].endsWith('/conductor') && command[1] ==
 
 for (const [name, commandLine] of Object.entries(agents)) {
   test(`${name}: takes a bridged server, connects to it and lists its tools`, { timeout: 300_000 }, async (t) => {
-    // Nothing to do after `make test` has prepared everything; they need no network from here on.
+    // Does nothing if `make test` has installed the agents; they need no network from here on.
     const install = await runCommand(path.join(root, 'tools/npm'), ['tests/fixture/acp/agents/package.json', 'build/npm-agents'], { cwd: root, timeout: 280_000 });
     assert.equal(install.code, 0, install.stderr);
     const acp = await sdk('acp-sdk-2.4.0');
     const home = tempDir();
     const trace = path.join(tempDir(), 'trace');
-    // Nothing of who runs the tests: agents look at more variables than anybody can list.
+    // No variables of the user who runs the tests: agents look at more of them than anybody can list.
     const env = { PATH: process.env.PATH, HOME: home, XDG_CONFIG_HOME: home, XDG_DATA_HOME: home, XDG_CACHE_HOME: home };
     const app = acp.client().onNotification('session/update', () => {});
     const chain = conductor(t, acp, ['-q', '--trace', trace, 'agent', proxy('P2', '--mcp', 'M2a'), commandLine(agentFolder)], env);

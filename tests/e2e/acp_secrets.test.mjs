@@ -11,14 +11,14 @@ import { tempDir, until, within } from './lib.mjs';
 
 let last = 0;
 const planted = [];
-const named = []; // those that their names, or where they stand, say are secrets: they are hidden everywhere
+const named = []; // secrets recognised by their name or place: hidden everywhere
 /** A new secret. */
 function plant() {
   planted.push(`planted-${1000 + ++last}-secret`);
   named.push(planted.at(-1));
   return planted.at(-1);
 }
-/** One that nothing but env and headers around it tells: it is hidden there. */
+/** A secret that only its place in env or headers marks as one: it is hidden there. */
 function plantQuietly() {
   planted.push(`odd-${1000 + ++last}-"value"\\`);
   return planted.at(-1);
@@ -79,7 +79,7 @@ for (const chain of [[], ['P2'], ['P0', 'P3']]) {
     }
     await c.prompt(session, { command: 'echo', text: named.join(' ') });
     c.send(`[${JSON.stringify({ jsonrpc: '2.0', id: 'b', method: 'session/new', params: { cwd: '/', mcpServers: list() } })}]`);
-    // Unreadable: a secret that could not be learnt.
+    // An unreadable message: its secret cannot be learnt, and must not show either.
     c.child.stdin.write(Buffer.from(`{"jsonrpc":"2.0","method":"session/new","params":{"env":{"TOKEN":"${plant()}"},"x":"\xff"}}\n`, 'latin1'));
     expectNone('the viewer', await viewer(c));
     await c.stop(0);

@@ -111,7 +111,7 @@ test('the small program leaves everything else to rialto beside it', async (t) =
   assert.match(shim.output().toString(), /agent CMD/);
 });
 
-// Where an agent is told to start `rialto conductor mcp PORT`, each server cost ten times the memory.
+// Agents that were told to start `rialto conductor mcp PORT` needed ten times the memory for each server.
 test('rialto becomes the small program beside it', async (t) => {
   const port = await listen(t, (s) => { s.on('error', () => {}).write('here\n'); });
   for (const args of [['conductor', 'mcp'], ['conductor', '-q', 'mcp']]) {
@@ -137,7 +137,7 @@ test('at most 2 MB resident and 5 ms to the first byte (release build)', { timeo
   const port = await listen(t, (s) => { s.on('data', () => arrived(process.hrtime.bigint())); s.on('error', () => {}); });
   let best = Infinity;
   let resident = 0;
-  // What else the machine does can only make it slower: one good run is proof. bench/acp has the rest.
+  // Other load can only make it slower: one good run is proof. bench/acp measures the rest.
   for (let i = 0; i < 5 || (best > 5 && i < 200); i++) {
     const first = new Promise((resolve) => { arrived = resolve; });
     const child = spawn(released, ['mcp', String(port)], { stdio: ['pipe', 'pipe', 'inherit'] });
@@ -155,7 +155,7 @@ test('at most 2 MB resident and 5 ms to the first byte (release build)', { timeo
 
 // --- a connection that breaks ---
 
-/** Every connection to a port, with what it said; `on(connection, number)` is called for each. */
+/** All connections to a port, each with what its client wrote; `on(connection, number)` is called for each. */
 async function connections(t, on) {
   const all = [];
   const port = await listen(t, (socket) => {
@@ -168,7 +168,7 @@ async function connections(t, on) {
   return { port, all };
 }
 
-// It ended, and the agent's server was gone for good.
+// The shim ended, and the agent's server was gone for good.
 test('a connection that breaks is followed by another, which begins with whole lines', async (t) => {
   const { port, all } = await connections(t);
   const shim = start(t, small, ['mcp', String(port)], { RIALTO_BRIDGE_AUTH: 'Bearer abc' });

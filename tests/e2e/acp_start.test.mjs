@@ -1,5 +1,5 @@
-// The start of a chain: components that are slow to start, that do not know the question they are
-// asked, that end before anybody has spoken to them, or that never say a word.
+// The start of a chain: components that are slow to start, that do not know the dialect they are
+// greeted in, that end before they are greeted, or that never answer.
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import { agent, Conductor, inner, open, proxy, rejects } from './acp_lib.mjs';
@@ -7,15 +7,15 @@ import {
   descendants, rialto, rialtoBin, until, within,
 } from './lib.mjs';
 
-/** The same component behind a shell that does other things first, as npx and uvx do. */
+/** The same component, started by a shell that does other things first, as npx and uvx do. */
 const behind = (before, line) => JSON.stringify({ command: '/bin/sh', args: ['-c', `${before}; exec ${line.replaceAll("'", '"')}`] });
 const late = (seconds, line) => behind(`sleep ${seconds}`, line);
 const silent = (script = '') => JSON.stringify({ command: '/bin/sh', args: ['-c', `${script} cat > /dev/null`] });
 const seen = (c) => c.request('_test/seen', {});
 
-// After five seconds a second question was put behind the first. The proxy accepted the first and passed
-// the second on as a method that it did not know; our own "Method not found" then came back as the answer
-// to initialize.
+// After five seconds a second initialize, of another dialect, was sent after the first. The proxy accepted
+// the first and passed the second on as a method that it did not know; our own "Method not found" then came
+// back as the answer to initialize.
 test('a proxy that takes long to start is asked once, and only one is started', { timeout: 60_000 }, async (t) => {
   await Promise.all([
     ...['P0', 'P1', 'P2', 'P3'].map((d) => late(6, proxy(d, '--arrow'))),
@@ -28,7 +28,7 @@ test('a proxy that takes long to start is asked once, and only one is started', 
   }));
 });
 
-// One that reads at once and answers late cannot be told from one that does not know the question.
+// A proxy that reads at once and answers late cannot be told from one that does not know the dialect.
 test('a proxy that reads its input at once and answers late: whatever else is started goes again', { timeout: 60_000 }, async (t) => {
   await Promise.all(['P1', 'P2', 'P3'].map(async (d) => {
     const c = await open(t, ['agent', proxy(d, '--arrow', '--slow-init', 6000), agent()]);
@@ -38,8 +38,8 @@ test('a proxy that reads its input at once and answers late: whatever else is st
   }));
 });
 
-// The conductor of another program says nothing to a question that it does not know, nor to any after it:
-// the next question, put to the same process, was lost.
+// The conductor of another program answers neither a dialect that it does not know nor anything after it:
+// the next attempt, sent to the same process, was lost.
 for (const d of ['P1', 'P2']) {
   test(`a proxy that a wrong question makes deaf is asked in a process of its own (${d})`, { timeout: 60_000 }, async (t) => {
     const c = await open(t, ['agent', proxy(d, '--arrow', '--deaf-after-unknown'), agent()]);
@@ -56,8 +56,8 @@ test('a proxy that refuses all questions after a wrong one is asked in a process
   await until('the end of those that were asked wrongly', () => descendants(c.child.pid).length === 2);
 });
 
-// Nobody had asked it anything, so nobody was told: initialize was sent to a process that was gone, and
-// never answered.
+// The component's end was not reported, because no request waited for it: initialize was then sent to a
+// process that was gone, and never answered.
 test('a component that ends before it was greeted: initialize is answered at once, with its last words', async (t) => {
   const gone = "/bin/sh -c 'echo no licence >&2; exit 1'";
   for (const [chain, index] of [[[proxy('P3'), gone], 1], [[proxy('P1'), gone, agent()], 1], [[late(30, proxy('P3')), proxy('P3'), gone], 2],
@@ -74,7 +74,7 @@ test('a component that ends before it was greeted: initialize is answered at onc
   }
 });
 
-// A proxy that asked on was left waiting in a chain that stays to tell what is wrong.
+// A proxy that sent a request on to the ended component was left waiting: a failed chain stays to tell why.
 test('what a proxy asks of a component that has ended is answered with how that one ended', async (t) => {
   const c = new Conductor(t, ['agent', late(1, proxy('P2')), "/bin/sh -c 'exit 4'"]);
   await rejects(c.initialize(), -32603, /component 1 .* exited with 4/);
@@ -114,13 +114,13 @@ test('--start-timeout: each component has that time for itself; 0 is no limit; n
 
 // --- versions ---
 
-// The editor was told that something had gone wrong inside, by a chain that worked.
+// The editor got an internal error from a chain that worked.
 for (const chain of [[], ['P3'], ['P1', 'P2']]) {
   test(`a client of version 2 before an agent of version 1 is told that version (${chain.length} proxies)`, async (t) => {
     const c = new Conductor(t, ['agent', ...chain.map((d) => proxy(d, '--mcp', 'M3c')), agent('--version', 1)]);
     const hello = await c.initialize(2);
     assert.equal(hello.protocolVersion, 1);
-    // From then on it is a chain of version 1: servers are declared as that has it.
+    // From then on it is a chain of version 1: servers are declared in the form of version 1.
     assert.equal(hello.agentCapabilities.mcpCapabilities.acp, true);
     c.session = await c.newSession();
     const declared = await c.ask(c.session, { command: 'declared' });

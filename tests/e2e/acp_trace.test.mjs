@@ -12,7 +12,7 @@ function traceFile() {
   return { file, read };
 }
 
-/** An event as one line of text; an answer takes its request's method along. */
+/** Each event as one line of text; a response is shown with the method of its request. */
 function story(events) {
   const methods = new Map(events.filter((e) => e.type === 'request').map((e) => [e.id, e.method]));
   return events.map((e) => {
@@ -24,7 +24,7 @@ function story(events) {
 const there = (method, ...ends) => ends.slice(1).map((to, i) => `${ends[i]} > ${to}: ${method}`);
 const back = (method, ...ends) => there(`${method} answered`, ...ends.toReversed());
 
-// A proxy is traced by the name that its generation is initialised with.
+// The initialize of a proxy is traced with the method name of its generation.
 const inits = { P1: 'initialize', P2: '_proxy/initialize', P3: 'proxy/initialize' };
 
 for (const dialects of [['P2'], ['P3', 'P1'], []]) {
@@ -41,7 +41,7 @@ for (const dialects of [['P2'], ['P3', 'P1'], []]) {
       ...hello, ...hello.map((l) => `${l.replace(/(.*) > (.*):/, '$2 > $1:')} answered`).reverse(),
       ...there('session/new', ...ends), ...back('session/new', ...ends),
       ...there('session/prompt', ...ends),
-      // The proxies pass the update and the answer on one after the other: hop by hop, in pairs.
+      // The order of the update and the answer across hops is not fixed: each is checked by itself below.
       ...story(events).filter((l) => / > .*: session\/(update|prompt answered)$/.test(l)),
       ...there('_test/unknown', ...ends), ...there('_test/unknown failed', ...ends.toReversed()),
     ]);
@@ -119,7 +119,7 @@ for (const dialects of [[], ['P2', 'P3']]) {
   });
 }
 
-// What was longer than 256 KiB, cancelling, and what the conductor answered itself did not show.
+// Messages longer than 256 KiB, cancels and the conductor's own answers were not shown.
 test('the live viewer shows every message', async (t) => {
   const c = await open(t, ['--serve', 'agent', proxy('P2'), agent()]);
   const [, address] = await until('the viewer', () => /watch at (http:\S+)/.exec(c.stderr));

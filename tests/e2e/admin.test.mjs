@@ -57,7 +57,7 @@ test('§11.2 item 8: ok, degraded or down, in both readings', async (t) => {
   assert.equal(await overall(server), '200 ok');
   assert.equal(await overall(server, '?strict=1'), '200 ok');
 
-  // It dies faster than it is brought back, so that the pause is long enough to look at.
+  // Crash alpha faster than it is restarted, so that the pause before a restart is long enough to be seen.
   await until('a pause', async () => {
     await client.call('alpha__crash');
     return (await stateOf(server, 'alpha')).phase === 'backoff';
@@ -83,8 +83,8 @@ test('down: nothing has come up', async (t) => {
   assert.deepEqual(json.reasons.map((r) => [r.server, r.state]), [['bad', 'failing'], ['slow', 'starting']]);
 });
 
-// `status` counted from the last change of state, which of a server that fails is never long ago, and did not say
-// whether it would be tried again.
+// `status` counted from the last change of state, which is never long ago for a failing server, and did not say
+// whether the server would be started again.
 test('status tells since when a server fails, and when it is tried next', async (t) => {
   const { server, client } = await serveAndConnect(t, { servers: { bad: fake('--exit-at-once'), alpha: fake('--name', 'alpha') } }, ['alpha__echo']);
   assert.deepEqual((({ failing_since: since, next_try_ms: next, missing }) => [since, next, missing])(await stateOf(server, 'alpha')), [null, null, []]);
@@ -96,7 +96,7 @@ test('status tells since when a server fails, and when it is tried next', async 
   assert.ok(Math.abs(Date.parse(later.failing_since) - Date.parse(first)) <= 1000, `${later.failing_since} is not ${first}`);
   assert.match((await status(server)).stdout, /^bad +failing +\d+[sm] .*next try in \d+s: .*exited with/m);
 
-  // Up again: nothing of it is left. Stopped by hand: it is not tried, so it is not failing.
+  // Up again: failing_since is reset. Stopped by hand: the server is not tried again, so it is not failing.
   await until('a pause', async () => {
     await client.call('alpha__crash');
     return (await stateOf(server, 'alpha')).phase === 'backoff';
@@ -112,7 +112,7 @@ test('status tells since when a server fails, and when it is tried next', async 
   assert.deepEqual([stopped.failing_since, stopped.next_try_ms], [null, null]);
 });
 
-// Only errors and hints had colours. A pipe, NO_COLOR and a dumb terminal get none; a server's text never makes one.
+// Only errors and hints had colours. A pipe, NO_COLOR and a dumb terminal get none; a server's text never adds one.
 test('states have colours where a terminal is', async (t) => {
   const { server } = await serveAndConnect(t, { servers: { alpha: fake('--name', 'alpha'), bad: fake('--exit-at-once') } }, ['alpha__echo']);
   await until('the failure', async () => (await stateOf(server, 'bad')).failing_since);
@@ -131,7 +131,7 @@ test('states have colours where a terminal is', async (t) => {
   assert.match(stdout, /^alpha +up +\d+s/m);
 });
 
-// A daemon that hung was left out without a word, and the exit status said that all was well.
+// A daemon that hung was left out silently, and the exit status said that all was well.
 test('status names a daemon that does not answer', async (t) => {
   const server = await serve(t, { servers: {} });
   process.kill(server.pid, 'SIGSTOP');
@@ -313,7 +313,7 @@ test('start, stop and restart', async (t) => {
   assert.ok(!(await client.toolNames()).some((n) => n.startsWith('alpha__')));
   await stream.waitFor('notifications/tools/list_changed');
   assert.equal(await overall(server, '?strict=1'), '200 ok', 'stopped on purpose is not missed');
-  // A call does not wake it: somebody wanted it to stay down.
+  // A call does not start the server: an operator has stopped it.
   assert.match((await client.call('alpha__echo')).error.message, /stopped by its operator/);
 
   await post(server, '/api/servers/alpha/start');
@@ -348,7 +348,7 @@ test('who may ask for what', async (t) => {
   assert.equal(head.status, 200);
   assert.equal(head.text, '');
 
-  // A page may not control the bridge, not even one of this machine, unless it is our own.
+  // A web page may not control the bridge, not even one served by this machine, unless it is our own.
   const headers = (origin) => ({ Origin: origin });
   const stop = (origin) => post(server, '/api/servers/alpha/stop', undefined, headers(origin));
   assert.equal((await stop('https://evil.example')).status, 403);
@@ -360,7 +360,7 @@ test('who may ask for what', async (t) => {
   assert.equal((await stateOf(server, 'alpha')).state === 'stopped', false);
 });
 
-// A name that the configuration lets in may be that of a proxy, which brings in anybody.
+// A host name that the configuration allows may be that of a proxy, which lets in anybody.
 test('an address for all does not open the control', async (t) => {
   const server = await serve(t, { ...two, listen: { address: '0.0.0.0:0', hosts: ['proxied.example'] }, auth: { anonymous: true } });
   server.origin = server.origin.replace('0.0.0.0', '127.0.0.1');
@@ -448,7 +448,7 @@ test('rialto status', async (t) => {
   assert.match(bad.stdout, /: degraded/);
 });
 
-// Just when it was needed, the command was turned away with all the others.
+// The command was refused like all other connections, just when it was needed.
 test('rialto status of a daemon whose connections are all taken', async (t) => {
   const server = await serve(t, { ...two, limits: { connections: 2 } });
   const { hostname, port } = new URL(server.origin);
@@ -469,7 +469,7 @@ test('rialto status without a daemon', async (t) => {
   assert.match(none.stderr, /no daemon is running/);
   assert.match(none.stderr, /hint: .*rialto serve/);
 
-  // One that was killed leaves its socket behind.
+  // A daemon that was killed leaves its socket behind.
   const server = net.createServer();
   await new Promise((resolve) => { server.listen(`${dir}/live.sock`, resolve); });
   fs.linkSync(`${dir}/live.sock`, `${dir}/control.sock`);
@@ -523,7 +523,7 @@ test('rialto tools and call, by the daemon', async (t) => {
   assert.match(told.stderr, /another configuration/);
 });
 
-// Lines of just 256 bytes were moved while they were being cut up, and cut up where they had been.
+// Header lines of exactly 256 bytes: their buffer was moved while it was being split, and the old one was read.
 test('rialto call --daemon with a name of any length', async (t) => {
   const { server } = await serveAndConnect(t, two, bothUp);
   const lines = 'Content-Type: application/json\r\nAccept: application/json, text/event-stream\r\n'
@@ -547,7 +547,7 @@ test('the numbers of sessions\' own instances are not lost with them', async (t)
   assert.equal((await stateOf(server, 'own')).calls, 1);
 });
 
-// It waited for ever.
+// The command waited for ever.
 test('a daemon that stands still is not waited for without end', { timeout: 60_000 }, async (t) => {
   const server = await serve(t, two);
   process.kill(server.pid, 'SIGSTOP');

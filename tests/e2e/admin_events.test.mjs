@@ -1,5 +1,5 @@
-// The page used to ask three lists a second, for ever. Now it reads one stream: what changes is told
-// within a moment, and at rest nothing is said.
+// The page used to poll three lists a second, for ever. Now it reads one stream: changes are sent
+// within a moment, and nothing is sent while nothing changes.
 import assert from 'node:assert/strict';
 import fs from 'node:fs';
 import { test } from 'node:test';
@@ -62,7 +62,7 @@ test('a server that stops, a line of the log, a held call, a new server, one tha
   });
 });
 
-// Invariant 5, and the page's promise: at a thousand calls a second it gets four messages a second.
+// Invariant 5, and a bound for the page: even at a thousand calls a second it gets four messages a second.
 test('a burst of calls is told in few messages, with what was skipped', async (t) => {
   const { server, client } = await serveAndConnect(t, two, ['alpha__echo', 'beta__echo']);
   const stream = await events(t, server);

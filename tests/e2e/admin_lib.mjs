@@ -5,7 +5,7 @@ import { exchange, until } from './lib.mjs';
 
 const bearer = (token) => (token ? { Authorization: `Bearer ${token}` } : {});
 
-/** {status, headers, text, json}: json is undefined when the answer is none. */
+/** {status, headers, text, json}: json is undefined when the answer is not JSON. */
 export async function ask(server, method, where, { body, token, headers = {} } = {}) {
   const answer = await exchange(`${server.origin}${where}`, {
     method, headers: { ...bearer(token), ...headers },
@@ -46,7 +46,7 @@ export async function events(t, server, { token } = {}) {
   const of = (name) => all.filter(([n]) => n === name).map(([, data]) => data);
   return {
     response, all, of, raw: () => raw, ended: () => ended, close: () => request.destroy(),
-    /** Waits for a message of this name that passes, from now on. */
+    /** Waits for the next message of this name that `passes` accepts. */
     next: (name, passes = () => true, ms) => {
       const from = all.length;
       return until(`${name} in ${JSON.stringify(all.slice(-20))}`, () =>

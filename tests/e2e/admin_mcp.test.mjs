@@ -1,5 +1,5 @@
-// Calls that a person makes in the page: as agents make them, but what comes back is for eyes, so
-// secrets are hidden in it; agents still get the bytes as they are.
+// Calls that a person makes in the page: like those of agents, but a person reads the results, so
+// secrets are hidden in them; agents still get the bytes as they are.
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import { ask, get, post, tokenEntry } from './admin_lib.mjs';
@@ -71,7 +71,7 @@ test('with tokens: the call is the token\'s, and a viewer makes none', async (t)
   assert.deepEqual((await get(server, '/api/calls', ann)).json.map((r) => r.token), ['ann']);
 });
 
-// The operator's calls wait for a person's word like everybody's.
+// The operator's own calls need approval like all others.
 test('policy holds: a tool that needs approval is held', async (t) => {
   const server = await serve(t, { servers: { alpha: { ...fake('--name', 'alpha'), approve: ['echo'], approve_by: 'operator' } } });
   await up(server, 'alpha');

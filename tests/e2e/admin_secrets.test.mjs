@@ -10,7 +10,7 @@ import { META, ModernClient } from './peers.mjs';
 
 const secret = 'planted-secret-0123456789';
 
-/** Says its secret in every place that MCP has for a text. */
+/** A server that puts its secret into every place that MCP has for a text. */
 const gossip = `
   const secret = process.env.KEY;
   const send = (m) => process.stdout.write(JSON.stringify({ jsonrpc: '2.0', ...m }) + '\\n');

@@ -1,5 +1,5 @@
-// Servers added, changed, switched and removed by the page: the file keeps every other byte, the daemon
-// follows at once, and a state says what is wrong and what would help.
+// Servers added, changed, enabled, disabled and removed through the page: the file keeps every other byte, the
+// daemon follows at once, and a server's state says what is wrong and what would help.
 import assert from 'node:assert/strict';
 import { spawn } from 'node:child_process';
 import fs from 'node:fs';
@@ -40,7 +40,7 @@ test('changed, switched and removed; everything else stays as it is written', as
   const shown = await stateOf(server, 'b');
   assert.equal(shown.entry.env.X_TOKEN, '***');
   assert.equal(shown.entry_file, server.config);
-  // The hidden value is sent back as it was shown, and stays; the other one changes.
+  // The hidden value is sent back as it was shown and is kept; the other one changes.
   const changed = await ask(server, 'PUT', '/api/servers/b', { body: { entry: { ...shown.entry, env: { X_TOKEN: '***', Y: '2' } } } });
   assert.equal(changed.status, 200, changed.text);
   const written = JSON.parse(fs.readFileSync(server.config, 'utf8')).servers.b;
@@ -81,7 +81,7 @@ test('refused with the words of the checker, and nothing is written', async (t) 
   assert.equal(fs.readFileSync(server.config, 'utf8'), before);
 });
 
-// "the log says which", the page used to say.
+// The page used to say only "the log says which".
 test('a server that lacks a secret says which, and a rejected file says where', async (t) => {
   const server = await serve(t, { servers: { a: fake('--name', 'a'), b: { ...fake('--name', 'b'), env: { KEY: '${RIALTO_TEST_NO_SUCH_KEY}' } } } });
   await isUp(server, 'a');
@@ -144,8 +144,8 @@ test('the messages of a connection: handshake and lists, not the calls, secrets 
   assert.equal((await get(server, '/api/servers/a/messages?limit=x')).status, 400);
 });
 
-// An entry names a program that the daemon starts, so whoever may add one has all that its user has. A port on the loopback
-// address is open to every user of the machine: without tokens only the daemon's own user may change the file by it.
+// An entry names a program that the daemon starts, so adding one gives all the rights of the daemon's user. A loopback
+// port is open to every user of the machine: without tokens only the daemon's own user may change the file there.
 test('another user of this machine cannot add a server by the port', { skip: process.getuid() !== 0 && 'another user can be only as root' }, async (t) => {
   const server = await serve(t, { servers: { a: fake('--name', 'a') } });
   const before = fs.readFileSync(server.config, 'utf8');
@@ -163,7 +163,7 @@ test('another user of this machine cannot add a server by the port', { skip: pro
   assert.match(await as(0), /^201 /);
 });
 
-/** A POST that another editor was in the way of says so, and is sent again. */
+/** A POST that fails because another program is editing the file is sent again. */
 async function postUntilHeard(server, name) {
   for (;;) {
     const answer = await post(server, '/api/servers', { name, entry: { command: 'true', enabled: false } });
@@ -182,8 +182,8 @@ test('ten requests and ten commands at once: nothing is lost', async (t) => {
   assert.equal(Object.keys(JSON.parse(fs.readFileSync(server.config, 'utf8')).servers).length, 21);
 });
 
-// The old bytes were read before the file was locked, and put back after the lock had been given up: what
-// another program had added in between was gone.
+// The old bytes were read before the file was locked, and written back after the lock was released: what
+// another program had added in between was lost.
 test('a change that is not taken is undone, and takes nothing of others with it', async (t) => {
   const state = tempDir();
   const server = await serve(t, { servers: { a: fake('--name', 'a') } }, { env: { XDG_STATE_HOME: state } });
@@ -217,7 +217,7 @@ test('a file that was made for a server and is not taken is removed again', asyn
   assert.deepEqual([(await get(server, '/api/config')).json.file, (await get(server, '/api/config')).json.state], [file, 'ok']);
 });
 
-// Calls have ten seconds to end, and the page may be open meanwhile: the file is not followed any more.
+// While the daemon stops, calls have ten seconds to end; the page may still be open, but the file is not followed.
 test('a daemon that is being stopped still shows what it has, and changes nothing', async (t) => {
   const server = await serve(t, { servers: { a: fake('--name', 'a') } });
   await isUp(server, 'a');
@@ -235,7 +235,7 @@ test('a daemon that is being stopped still shows what it has, and changes nothin
   await stopped;
 });
 
-// What was left was an empty file, which the daemon took for one that is just being written: the server went on.
+// An empty file was left, which the daemon took for one that is just being written: the server went on running.
 test('the only server of a file is removed, by the page and by the command', async (t) => {
   const server = await serve(t, null);
   const file = path.join(server.dir, 'rialto/rialto.yaml');

@@ -1,5 +1,5 @@
-// Who is here, what they do, and what it costs: sessions of all ways in, numbers of the last hour, and
-// what each role may ask for.
+// Sessions of all transports, what they do and what it costs, numbers of the last hour, and what each
+// role may request.
 import assert from 'node:assert/strict';
 import fs from 'node:fs';
 import { test } from 'node:test';
@@ -59,7 +59,7 @@ test('sessions by WebSocket and by HTTP+SSE', async (t) => {
   await until('both are gone', async () => (await sessions(server)).length === 1);
 });
 
-// Agents of the stateless era have no session, and yet a person wants to see who was here.
+// Agents of the stateless era have no session, but operators want to see them as well.
 test('callers without a session: the stateless era, by client, token and endpoint', async (t) => {
   const server = await serve(t, { servers: { alpha: fake('--name', 'alpha'), beta: fake('--name', 'beta') } });
   await until('all are up', async () => (await get(server, '/api/servers')).json.every((s) => s.state === 'up'));
@@ -82,7 +82,7 @@ test('callers without a session: the stateless era, by client, token and endpoin
   const ended = await post(server, `/api/sessions/${rows[0].id}/end`);
   assert.equal(ended.status, 409);
   assert.match(ended.json.error, /no session/);
-  // Names without end do not make the list longer than people read, nor the daemon busy.
+  // The list stays bounded, however many client names there are.
   for (let i = 0; i < 150; i++) await modern.send('tools/call', { name: 'alpha__echo', arguments: { message: 'x' } }, info(`n${i}`));
   assert.equal((await sessions(server)).length, 100);
 });
@@ -210,9 +210,9 @@ test('many calls with a page open do not grow the daemon', async (t) => {
       await Promise.all(Array.from({ length: 50 }, () => client.call('alpha__echo', { message: 'x'.repeat(100) })));
   };
   const memory = () => Number(fs.readFileSync(`/proc/${server.pid}/status`, 'utf8').match(/VmRSS:\s+(\d+)/)[1]);
-  await burst(3000); // the recorder is full, allocators have what they want
+  await burst(3000); // the recorder is full and the allocator has grown
   const before = memory();
   await burst(3000);
-  // The sanitizer keeps what was freed for a while, so this is only about growth without end.
+  // The sanitizer keeps freed memory for a while, so this only finds growth without a limit.
   assert.ok(memory() - before < 64 * 1024, `${before} KiB, then ${memory()} KiB`);
 });

@@ -1,4 +1,4 @@
-// Everything that servers offer, for a person: found by words, with its cost, and with the rule that
+// All that servers offer, as operators see it: found by words, with its cost, and with the rule that
 // hides it where it is hidden.
 import assert from 'node:assert/strict';
 import { test } from 'node:test';

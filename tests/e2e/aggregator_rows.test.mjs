@@ -1,5 +1,5 @@
-// What the aggregator of assistant4's design must do, row by row (bus-and-aggregator §11.2). Each
-// test here is the proof of one row with the real program; finer tests stand elsewhere.
+// What the aggregator of assistant4's design must do, row by row (seed 003 in docs/seeds.md). Each
+// test here is the proof of one row with the real program; more detailed tests are in other files.
 import assert from 'node:assert/strict';
 import fs from 'node:fs';
 import path from 'node:path';
@@ -172,7 +172,7 @@ test('§11.2 row 9: a crashed server comes back by itself and at the next call; 
   await client.waitFor('s__whoami');
   const second = await until('a new process', pid);
   assert.notEqual(second, first);
-  // On demand: a call does not wait for the end of the pause.
+  // A call restarts the server at once, without waiting for the end of the pause.
   assert.ok((await client.call('s__die')).error);
   assert.equal(await client.text('s__echo', { again: true }), '{"again":true}');
   await until('the cap', () => /doomed.*failed 2 times in a row.*staying down/.test(server.stderr()));

@@ -73,7 +73,7 @@ test('a modern agent that hides nothing: input_required, then the word', async (
   assert.equal(first.inputRequests[key].method, 'elicitation/create');
   const waiting = await oneHeld(server);
   assert.equal(waiting.asked, 'client');
-  // The person at the client was asked; nobody else answers in his place.
+  // The person at the client was asked, so nobody else may decide.
   assert.equal((await decide(server, waiting.id, '{"approved":true}')).status, 409);
 
   const retry = (response) => agent.request('tools/call', { ...params, requestState: first.requestState, inputResponses: { [key]: response } });
@@ -85,7 +85,7 @@ test('a modern agent that hides nothing: input_required, then the word', async (
   await client.close();
 });
 
-// The server asks something itself: one word allows the whole call, not each of its rounds.
+// The server elicits input itself: one approval covers the whole call, not each of its rounds.
 for (const era of ['legacy', 'modern']) {
   test(`an approved call may still be asked things by its ${era} server`, async (t) => {
     const server = await serve(t, { servers: { files: fixtureEntry(era, { approve: ['test_elicitation'] }) } });
@@ -175,7 +175,7 @@ test('§11.2 item 12: silence is a no', async (t) => {
   const began = Date.now();
   refusal(await client.call('files__echo', {}), /nobody approved/);
   assert.ok(Date.now() - began < 5000);
-  // A person who was asked and does not answer is no yes either.
+  // A person at the client who does not answer in time has not approved either.
   const modern = new ModernClient(client.url, { capabilities: { elicitation: { form: {} } } });
   const { result } = await modern.call('files__echo', {});
   assert.equal(result.resultType, 'input_required');
@@ -242,7 +242,7 @@ test('rialto call', async () => {
   assert.equal(yes.stdout, '{"message":"hi"}\n');
 });
 
-// call_tool of the tool search makes a call of its own; the person is the same.
+// call_tool of the tool search makes a second call, which needs the same approval.
 test('a tool that is reached by the tool search needs the word as well', async (t) => {
   const { server, client } = await serveAndConnect(t, { ...guarded(), expose: 'search' }, ['call_tool']);
   const wanted = { name: 'files__echo', arguments: { message: 'found' } };

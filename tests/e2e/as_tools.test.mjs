@@ -48,7 +48,7 @@ for (const era of ['legacy', 'modern']) {
     const embedded = await prompt('test_prompt_with_embedded_resource', { resourceUri: 'test://example-resource' });
     assert.ok(embedded.result.content.some((c) => c.type === 'resource'), JSON.stringify(embedded));
 
-    // Names untouched where everything is untouched; and for an agent of the other era.
+    // At the endpoint of one server names have no prefix; here with an agent of the other era.
     const alone = new ModernClient(`${server.url}/fixture`);
     assert.match(await alone.text('read_resource', { uri: 'test://static-text' }), /static text/);
     assert.equal(await alone.text('get_prompt_test_simple_prompt'), 'This is a simple prompt for testing.');

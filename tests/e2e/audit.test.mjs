@@ -1,4 +1,4 @@
-// The audit trail: who called what, in lines that cannot be changed unseen; killed, full and rotated.
+// The audit trail: who called what, in lines that cannot be changed unnoticed; with kills, a full disk and rotation.
 import assert from 'node:assert/strict';
 import { execFileSync } from 'node:child_process';
 import { createHash } from 'node:crypto';
@@ -125,7 +125,7 @@ test('whatever is changed, taken out, put in or cut off is named by file and lin
   assert.match(await verified(run, 1), /audit\.head:1: the head of the trail is missing/);
   fs.writeFileSync(path.join(run.dir, 'audit.head'), head);
   await verified(run);
-  // A trail that was cut goes on from its head, so that the cut stays to be seen.
+  // A trail that was cut continues from its head, so that the cut can still be detected.
   fs.writeFileSync(run.file, text(lines.slice(0, 6)));
   const again = await serve(t, run.config, { env: { XDG_STATE_HOME: run.dir } });
   const client = await new HttpClient(again.url, { token: TOKEN }).connect();
@@ -172,7 +172,7 @@ test('killed again and again under load, over rotations, it verifies', { timeout
   assert.ok(all >= answered, `${all} lines for ${answered} answers`);
 });
 
-// As many lines as a busy month: written by the program that also counts their cost, in seven files.
+// As many lines as in a busy month, in seven files, written by the benchmark of the trail (tests/budget).
 test('a million lines verify, and the one that was changed is named', { timeout: 240_000 }, async () => {
   const dir = tempDir();
   const file = path.join(dir, 'audit.jsonl');
@@ -195,7 +195,7 @@ test('a million lines verify, and the one that was changed is named', { timeout:
   assert.ok(changed.stdout.startsWith(`${file}.3:${line + 1}: the line before is not the one that was written`), changed.stdout);
 });
 
-// A limit on the size of files stands for a full disk: write() fails, after a part or at once.
+// A limit on the size of files simulates a full disk: write() fails, after a part or at once.
 function limit(pid, bytes) {
   execFileSync('prlimit', ['--pid', String(pid), `--fsize=${bytes}:unlimited`]);
 }
@@ -210,7 +210,7 @@ test('on a full disk calls are refused, and made again when there is room; no ha
   assert.equal(fs.statSync(run.file).size, size);
   const before = JSON.parse((await exchange(`${run.server.origin}/api/calls`, { method: 'GET', headers: { Authorization: `Bearer ${TOKEN}` } })).text);
   assert.equal(before[0].state, 'failed');
-  const refused = await run.call('sleep', { ms: 60_000 }); // refused before its server hears of it
+  const refused = await run.call('sleep', { ms: 60_000 }); // refused before it is sent to its server
   assert.match(refused.error.message, /no call goes unrecorded/);
   assert.equal(fs.statSync(run.file).size, size);
   limit(run.server.pid, 'unlimited');

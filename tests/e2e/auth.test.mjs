@@ -1,4 +1,4 @@
-// Bearer tokens and views: who is let in, what each sees, and that nobody gets at what is another's.
+// Bearer tokens and views: who is let in, what each caller sees, and that nobody reaches what is another's.
 import assert from 'node:assert/strict';
 import { createHash } from 'node:crypto';
 import fs from 'node:fs';
@@ -145,7 +145,7 @@ test('?view= gives a view to those who may see all, and nothing to others', asyn
   assert.equal(await status(`${open.url}?view=nobody`), 404);
   assert.equal(await status(`${open.url}?view=`), 404);
   assert.equal(await status(`${open.url}/other?view=laptop`), 404);
-  // A session made in one view is not to be found in another.
+  // A session of one view is not found in another.
   assert.equal(await status(open.url, { 'Mcp-Session-Id': client.headers['Mcp-Session-Id'] }), 404);
 
   const { server } = await start(t);
@@ -176,7 +176,7 @@ test('views hold when tools are searched for, and for instances of one session',
   assert.ok(names.every((n) => n.startsWith('files__') && !n.includes('echo')), `${names}`);
   assert.ok((await client.call('files__echo')).error);
   assert.ok(!(await client.call('files__add', { a: 1, b: 2 })).error);
-  // Two shared ones, one of the laptop: none of the administrator, who has called nothing.
+  // Two shared instances and one of the laptop's session; none of the administrator, who has called nothing.
   await until('the instances', () => descendants(server.pid).length === 3);
 });
 
@@ -252,7 +252,7 @@ test('pages and BTCP agents show the pairing token, or one of a person who may d
   for (const where of ['/health', '/rialto.js', '/demo'])
     assert.equal((await exchange(server.origin + where, { method: 'GET' })).status, 200, where);
 
-  // Its tools: for agents that show a token; one with a view has them at /mcp, not by the session.
+  // The page's tools are for agents that show a token; an agent with a view has them at /mcp, not at ?session=.
   const admin = await new HttpClient(`${server.url}?session=s1`, { token: ADMIN }).connect();
   await admin.waitFor('title');
   await (await new HttpClient(server.url, { token: LAPTOP }).connect()).waitFor('title');

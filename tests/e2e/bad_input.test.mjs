@@ -1,6 +1,6 @@
-// Input that is wrong in ways no other file has: each gets its status and code, and neither the
-// connection nor anybody else is harmed. (Statuses of Streamable HTTP: http_rules; forged
-// requestState: parked; broken servers: badservers.)
+// Wrong input that no other test file covers: each gets its status and code, and neither the connection
+// nor other clients are harmed. (Statuses of Streamable HTTP: http_rules; forged requestState: parked;
+// broken servers: badservers.)
 import assert from 'node:assert/strict';
 import net from 'node:net';
 import { test } from 'node:test';

@@ -1,5 +1,5 @@
-// One server misbehaves, the other must not notice. Each case: the good one works before, while and
-// after; whoever calls the bad one gets a clear error within the deadline; nothing is left running
+// One server misbehaves, the other must not notice. Each case: the good server works before, during and
+// after; a call to the bad one gets a clear error within the deadline; no process is left running
 // (stopping the program checks that).
 import assert from 'node:assert/strict';
 import fs from 'node:fs';
@@ -24,7 +24,7 @@ async function expectGood(client) {
   assert.equal(result.structuredContent.name, 'good');
 }
 
-/** The call must end in an error that says something, within the deadline and a little. */
+/** The call must end in an error that names the server, at most a second after the deadline. */
 async function expectRefused(client, tool, args = {}) {
   const began = Date.now();
   const { error, result } = await within(deadline + 1000, tool, client.call(tool, args));
@@ -100,7 +100,7 @@ test('a line of 100 MB', async (t) => {
   assert.deepEqual(back.structuredContent, { back: true });
 });
 
-// Two calls at once: whose answer was dropped is told by the id before it, and the other goes on.
+// Two calls at once: the id at the start of the dropped answer tells whose it was, and the other call goes on.
 test('an answer that is too long ends its own call at once, beside others', async (t) => {
   const { client } = await start(t, ['--huge-line', 100_000_000], ['good__echo', 'bad__huge', 'bad__sleep'],
     { timeout: '60s' });

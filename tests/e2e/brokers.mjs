@@ -21,7 +21,7 @@ export async function freePort() {
   }
 }
 
-// Fails at once, with what to do, where the program is not installed.
+// Finds an installed program; fails at once, saying what to install.
 function program(package_, ...places) {
   for (const place of places) {
     if (path.isAbsolute(place)) {
@@ -36,8 +36,8 @@ function program(package_, ...places) {
 }
 
 /**
- * A certificate for 127.0.0.1 and localhost (or other `names`) from an authority of its own, made
- * now: {ca, cert, key} as file names.
+ * A certificate for 127.0.0.1 and localhost (or other `names`), issued by a new authority:
+ * {ca, cert, key} as file names.
  */
 export function makeCertificate(dir, names = 'DNS:localhost,IP:127.0.0.1') {
   const file = (name) => path.join(dir, name);
@@ -52,7 +52,7 @@ export function makeCertificate(dir, names = 'DNS:localhost,IP:127.0.0.1') {
   return { ca: file('ca.pem'), cert: file('cert.pem'), key: file('key.pem') };
 }
 
-// A running program that is ended by pid: TERM asks, KILL does not.
+// Ends a running program with this signal, and after `ms` with SIGKILL.
 async function end(child, signal, ms) {
   if (!child || child.exitCode !== null || child.signalCode !== null) return;
   const ended = new Promise((resolve) => { child.once('exit', resolve); });
@@ -68,7 +68,7 @@ async function end(child, signal, ms) {
 // Names of virtual hosts that exist from the start: a test file gives each of its tests its own.
 const vhosts = ['/', ...'abcdefgh'];
 
-// Users: guest may all, "tools" what docs/bus.md says a bridge needs, "nobody" nothing.
+// Rights: guest has all, "tools" those that docs/bus.md says a bridge needs, "nobody" none.
 const users = { guest: 'guest', tools: 'some-rights', nobody: 'no-rights-here' };
 const rights = { guest: '.*', tools: '^rockbot(\\..*)?$' };
 
@@ -98,7 +98,7 @@ function rabbitFiles(dir, port, tls, settings) {
     tls ? 'listeners.tcp = none' : `listeners.tcp.1 = 127.0.0.1:${port}`,
     `load_definitions = ${path.join(dir, 'definitions.json')}`,
     'log.file = false', 'log.console = true', 'log.console.level = info',
-    // What the machine's disk and memory are like must not decide whether a test passes.
+    // Whether a test passes must not depend on the machine's disk and memory.
     'disk_free_limit.absolute = 1MB', 'vm_memory_high_watermark.absolute = 2GB',
     ...(tls ? [`listeners.ssl.1 = 127.0.0.1:${port}`, `ssl_options.cacertfile = ${tls.ca}`,
       `ssl_options.certfile = ${tls.cert}`, `ssl_options.keyfile = ${tls.key}`,
@@ -153,7 +153,7 @@ class Rabbit {
   async start() {
     const script = program('rabbitmq-server', '/usr/lib/rabbitmq/bin/rabbitmq-server', 'rabbitmq-server');
     if (!this.#epmd) {
-      // Else Erlang starts one as a daemon of nobody's.
+      // Otherwise Erlang starts epmd as a daemon that nobody ends.
       this.#epmd = start(program('erlang-base', 'epmd'), ['-port', String(this.epmdPort),
         '-address', '127.0.0.1'], { stdio: 'ignore', env: this.env });
     }
@@ -171,13 +171,13 @@ class Rabbit {
 
   log() { return this.#log; }
 
-  /** Ends it in order; what it keeps on disk stays. */
+  /** Shuts the broker down in order; what it keeps on disk stays. */
   stop() { return end(this.#server, 'SIGTERM', 30_000); }
 
   /** As if the power failed. */
   kill() { return end(this.#server, 'SIGKILL', 10_000); }
 
-  /** It stands still and keeps its connections, until it may go on. */
+  /** Stops the broker's process until resume(); its connections stay open. */
   pause() { this.#server.kill('SIGSTOP'); }
 
   resume() { this.#server.kill('SIGCONT'); }
@@ -196,7 +196,7 @@ class Rabbit {
   async connect(t, vhost = '/') {
     const options = this.tls ? { ca: [fs.readFileSync(this.tls.ca)] } : {};
     const connection = await load('amqplib').connect(this.url(vhost), options);
-    connection.on('error', () => {}); // a broker that is restarted cuts it
+    connection.on('error', () => {}); // a restart of the broker cuts the connection
     t.after(() => connection.close().catch(() => {}));
     return connection;
   }
@@ -220,7 +220,7 @@ class Rabbit {
  * A RabbitMQ of our own on a private port, running: {url(vhost), connect(t, vhost), stop(), kill(),
  * start(), restart(), ctl(...)}. Virtual hosts / and a to h exist. It takes 5 to 15 s, so one per
  * test file: `const rabbit = await startRabbit({ after })` at its top, with node:test's `after` (not
- * inside before(): an `after` called there runs as soon as before() is through).
+ * inside before(): an `after` called there runs as soon as before() has ended).
  * `tls`: files of makeCertificate, then the port speaks TLS only. `settings`: lines of rabbitmq.conf.
  */
 export async function startRabbit(t, options = {}) {
@@ -291,12 +291,12 @@ class Nats {
     return this.start();
   }
 
-  /** It is there, but does nothing. */
+  /** Stops the server's process until resume(); its connections stay open. */
   pause() { this.#server.kill('SIGSTOP'); }
 
   resume() { this.#server.kill('SIGCONT'); }
 
-  /** It tells its clients that it is about to shut down, and does so (lame duck mode). */
+  /** The server tells its clients that it is about to shut down, and does so (lame duck mode). */
   retire() { this.#server.kill('SIGUSR2'); }
 
   /** A connection of the npm client, closed when the test ends. */

@@ -1,4 +1,4 @@
-// Pages that misbehave: each hears why, and nobody else notices.
+// Pages that misbehave: each is told why, and no other page or agent is affected.
 import assert from 'node:assert/strict';
 import { once } from 'node:events';
 import net from 'node:net';
@@ -10,7 +10,7 @@ import { Socket, agent, greet, page, post, serveBrowser, stream, text } from './
 const { Client } = load('@modelcontextprotocol/sdk/client/index.js');
 const { StreamableHTTPClientTransport } = load('@modelcontextprotocol/sdk/client/streamableHttp.js');
 
-/** A page that works, and a function that makes sure of it. */
+/** Opens a page that works; resolves to a function that checks that it still does. */
 async function witness(t, server) {
   const socket = await page(t, server, 'good', [greet]);
   socket.answer((name, args) => text(`hi ${args.who}`));
@@ -19,7 +19,7 @@ async function witness(t, server) {
   return async () => assert.equal(await within(30_000, 'the witness', client.text('greet', { who: `${++n}` })), `hi ${n}`);
 }
 
-/** A WebSocket handshake by hand; gives the socket after the 101. */
+/** A WebSocket handshake by hand; resolves to the socket after the 101. */
 async function handshake(t, server, path = '/ws?sessionId=bad&clientType=browser') {
   const { hostname, port, host } = new URL(server.origin);
   const socket = net.connect(Number(port), hostname);
@@ -121,7 +121,7 @@ test('results that are no results', async (t) => {
   }
 });
 
-// They were told to the page as invalid requests, and whoever had called waited for the timeout.
+// Such answers were reported to the page as invalid requests, and the caller waited for the timeout.
 test('answers with neither result nor error end their call at once', async (t) => {
   const server = await serveBrowser(t);
   const socket = await page(t, server, 'S', [{ ...greet, timeout: 300_000 }]);
@@ -136,8 +136,8 @@ test('answers with neither result nor error end their call at once', async (t) =
   assert.deepEqual(stray.error, { code: -32600, message: 'Invalid request: neither method nor result' });
 });
 
-// The official client refuses a list for one entry that is not as MCP has it: a single page took the
-// tools of all servers away from it.
+// The official client refuses a whole list if one entry violates the schema of MCP: a single page hid the
+// tools of all servers from it.
 test('a tool that is described wrongly does not spoil the list', async (t) => {
   const server = await serveBrowser(t);
   await page(t, server, 'S', [greet, { name: 'schema', inputSchema: { type: 'string' } }, { name: 'listed', inputSchema: [] },
@@ -152,7 +152,7 @@ test('a tool that is described wrongly does not spoil the list', async (t) => {
   await client.close();
 });
 
-// Each looked for a free number from 2 on: a thousand of one name took half a million looks.
+// Each tool tried all numbers from 2 on: a thousand tools of one name took half a million lookups.
 test('many tools of one name: each gets its own, none too long', async (t) => {
   const server = await serveBrowser(t);
   const long = 'x'.repeat(100);

@@ -65,13 +65,13 @@ test('the demo page, from the first connection to the closed tab', async (t) => 
   const wrong = await client.callTool({ name: 'move_card', arguments: { id: 999, column: 'done' } });
   assert.deepEqual([wrong.isError, wrong.content[0].text], [true, 'there is no card #999']);
 
-  // The page takes a tool back.
+  // The page unregisters a tool.
   let before = changes();
   await page.uncheck('#clear');
   await until('list_changed', () => changes() > before);
   assert.ok(!(await names()).includes('clear_done'));
 
-  // Loaded anew, its tools are back, and what was granted for the session still holds.
+  // After a reload the page's tools are back, and what was granted for the session still holds.
   before = changes();
   await page.reload();
   await connected(page);
@@ -117,7 +117,7 @@ test('consent denied, and granted for good', async (t) => {
     return (await asked).content[0].text;
   };
   assert.equal(await ask(() => page.keyboard.press('Escape')), '{"granted":[],"denied":["dom:write"],"pending":[]}');
-  // A star deep in a name looked as harmless as what it is not: network:fetch:* means any site.
+  // A wildcard at the end of a longer name was not shown as risky: network:fetch:* means any site.
   await ask(async () => {
     assert.deepEqual(await page.locator('dialog li.risky code').allTextContents(), ['network:fetch:*', 'media:camera']);
     await page.keyboard.press('Escape');
@@ -164,15 +164,15 @@ test('a page of a foreign origin is refused', async (t) => {
   // *.localhost is loopback to the browser and a foreign site to us.
   assert.equal(await outcome('http://evil.localhost'), 'refused');
   assert.equal(await outcome('http://localhost'), 'open');
-  // Pictures and frames are fetched without an Origin: any site could open sessions, or put a stream
-  // of its own before that of a page whose session it knows.
+  // Images and frames are fetched without an Origin: any site could open sessions, or put a stream of its
+  // own before that of a page whose session it knows.
   await page.goto(`http://evil.localhost:${port}/`);
   await page.evaluate((url) => Promise.all(['img', 'iframe', 'script'].map((kind) => new Promise((resolve) => {
     const element = document.createElement(kind);
     element.onload = element.onerror = resolve;
     element.src = `${url}/events?sessionId=${kind}&clientType=browser`;
     document.body.append(element);
-    setTimeout(resolve, 1000); // one that is let in goes on loading
+    setTimeout(resolve, 1000); // a stream that is let in never finishes loading
   }))), server.origin);
   const { sessions } = JSON.parse((await exchange(`${server.origin}/sessions`, { method: 'GET' })).text);
   assert.deepEqual(sessions.map((s) => s.id).filter((id) => id !== 'E'), []);

@@ -12,7 +12,7 @@ export async function launch(t, ...args) {
   assert.ok(executable, 'chromium is not installed: tools/setup test');
   const context = await chromium.launchPersistentContext(tempDir(), {
     executablePath: executable, headless: true, viewport: { width: 1100, height: 640 },
-    ignoreDefaultArgs: ['--disable-back-forward-cache'], // users have it
+    ignoreDefaultArgs: ['--disable-back-forward-cache'], // users have this cache
     args: ['--no-sandbox', '--disable-gpu', '--disable-quic', '--no-first-run', '--disable-background-networking',
       '--disable-component-update', '--disable-sync', ...args],
   });

@@ -1,5 +1,5 @@
-// Consent by pages of any client, as the document has it: a page that knows capabilities/request is
-// asked, whatever script it runs. Only pages of rialto.js used to be: others were told "denied".
+// Consent by pages of any client, as in the document: a page that knows capabilities/request is asked,
+// whatever script it runs. Only pages with rialto.js used to be asked; for others the answer was "denied".
 import assert from 'node:assert/strict';
 import test from 'node:test';
 import { tempDir, until, within } from './lib.mjs';
@@ -12,7 +12,7 @@ const wanted = { capabilities: ['storage:local:write'] };
 const page = (t, server, session) => openPage(t, server, session, tools);
 
 for (const [name, open] of Object.entries(everyDialect)) {
-  if (name === 'MCP-B') continue; // it has no such message
+  if (name === 'MCP-B') continue; // MCP-B has no such message
   test(`${name}: a page that can ask its user is asked`, async (t) => {
     const socketPath = `${tempDir()}/btcp.sock`;
     const server = await serveBrowser(t, { browser: { capabilities: 'strict', socket: `unix:${socketPath}` } });

@@ -1,4 +1,4 @@
-// Every dialect of BTCP, by fakes that send what the real clients send and look at each byte that
+// Every dialect of BTCP, with fakes that send what the real clients send and check each byte that
 // comes back.
 import assert from 'node:assert/strict';
 import { once } from 'node:events';
@@ -28,7 +28,7 @@ test('flow 7, D1: session/create, tools/register, session/join, tools/list, tool
     { code: -32602, message: 'Session not found: nowhere' });
   assert.deepEqual((await client.request('session/join', { sessionId: session })).result,
     { sessionId: session, tools: [greet] });
-  // As the document's own bridge reads it: a bare array, and what the tool returned.
+  // In the form that the document's own bridge reads: a bare array, and what the tool returned.
   assert.deepEqual((await client.request('tools/list', {})).result, [greet]);
   browser.answer((name, args) => text(`${name} ${args.who}`));
   client.send('{"jsonrpc":"2.0","id":1,"method":"tools/call","params":{"name":"greet","arguments":{"who":"Ann"}}}');
@@ -83,7 +83,7 @@ test('flow 8, D2: hello of a browser and of an agent', async (t) => {
   assert.match((await nameless.request('hello', { clientType: 'browser' })).result.sessionId, /^session-\d+$/);
 });
 
-// Those that came within the same millisecond were put into one session.
+// Browsers that connected within the same millisecond were put into one session.
 test('flow 8, D2: every browser that names no session gets its own', async (t) => {
   const server = await serveBrowser(t);
   const sockets = Array.from({ length: 20 }, () => new Socket(t, server, '/'));
@@ -102,7 +102,7 @@ test('flow 1, D3: the URL is the handshake, repeated slashes and all', async (t)
   assert.deepEqual((await socket.request('ping', undefined, 'ping-1')).result, { pong: true });
   const client = await agent(server, 'S');
   assert.deepEqual((await client.request('tools/list')).result.tools, [greet]);
-  // Without a session the server makes one up.
+  // If the URL names no session, the server makes one up.
   const other = new Socket(t, server, '/btcp/ws?clientType=browser&version=1.0.0');
   await other.opened;
   assert.match((await other.find('connected', (m) => m.method === 'connected')).params.sessionId, uuid);
@@ -149,7 +149,7 @@ test('flow 3, D4a: events and messages by query', async (t) => {
   assert.equal(event, undefined);
   assert.match(events.text, /"who":"Zo\\u00eb \\ud83c\\udf89"/, 'ASCII on the stream');
   assert.equal(data.params.arguments.who, 'Zoë 🎉');
-  // Failures come with both members: the result is meant.
+  // Failures of this client have both members: the result counts.
   const reply = await post(server, '/message?sessionId=S', { jsonrpc: '2.0', id: data.id,
     result: { content: [{ type: 'text', text: 'Tool not found: nope' }], isError: true },
     error: { code: -32603, message: 'Tool not found: nope' } });
@@ -212,13 +212,13 @@ test('flow 5, D5: the extension is given its session, and named events', async (
   const answer = client.call('greet', { who: 'x' });
   const call = await events.find('tool_call', (e) => e.event === 'tool_call');
   assert.equal(call.data.method, 'tools/call');
-  // Somebody else cannot answer it.
+  // Another client cannot answer the call.
   await post(server, '/tools/response', { jsonrpc: '2.0', id: call.data.id, ...text('forged') }, { 'X-Client-ID': 'C2' });
   await post(server, '/tools/response', { jsonrpc: '2.0', id: call.data.id, ...text('right') }, { 'X-Client-ID': 'C1', 'X-Session-ID': data.sessionId });
   assert.equal((await answer).result.content[0].text, 'right');
   events.close();
   await until('tools gone', async () => (await client.toolNames()).length === 0);
-  // It comes back with a new name for itself and the session it was given.
+  // The extension reconnects with a new client id and the session it was given.
   const again = await stream(t, server, `/events?clientId=C9&sessionId=${data.sessionId}`);
   await again.find('the same session', (e) => e.data.sessionId === data.sessionId);
   await post(server, '/tools/register', { jsonrpc: '2.0', id: 1, method: 'tools/register', params: { tools: [greet] } }, { 'X-Client-ID': 'C9' });
@@ -237,7 +237,7 @@ test('flow 6, D6: register first, stream later, answers that carry only an id', 
   await client.waitFor('greet');
   const answer = client.call('greet', { who: 'x' });
   const { data } = await events.find('request', (e) => e.event === 'request');
-  // The id is all that is shown, so it must be one that nobody can guess.
+  // A response identifies itself by this id alone, so nobody must be able to guess it.
   assert.match(data.id, /^btcp-\d+-[0-9a-f]{16}$/);
   const count = data.id.split('-')[1];
   for (const id of [`btcp-${count}`, `btcp-${count}-`, `btcp-${count}-0000000000000000`]) {
@@ -245,7 +245,7 @@ test('flow 6, D6: register first, stream later, answers that carry only an id', 
   }
   await post(server, '/response', { jsonrpc: '2.0', id: data.id, error: { code: -32000, message: 'Error: Unknown tool: nope' } });
   assert.deepEqual((await answer).error, { code: -32603, message: 'Error: Unknown tool: nope', data: { btcpCode: -32000 } });
-  // The stream alone comes back: the tools are known.
+  // Only the stream is opened again: the tools are still known.
   events.close();
   await until('tools gone', async () => (await client.toolNames()).length === 0);
   await stream(t, server, '/events?sessionId=B1');
@@ -342,8 +342,8 @@ test('a page that comes back and says nothing is asked for its tools', async (t)
   await (await agent(server, 'S')).waitFor('greet');
 });
 
-// Pages of btcp-client name no client id, and were never asked: one that answers tools/list and does not
-// register had no tools, and none after it came back.
+// Pages of btcp-client send no client id, and were never asked for their tools: a page that answers
+// tools/list but does not register had no tools, also after it reconnected.
 test('a D3 page that answers tools/list and never registers is asked, again after it came back', async (t) => {
   const server = await serveBrowser(t);
   const client = await agent(server, 'S', { wait: true });
@@ -384,7 +384,7 @@ test('two BTCP agents in one session: each gets its own answers, both hear of ch
   assert.equal(sessions[0].agentCount, 2);
 });
 
-// An EventSource comes back by the address it had first, which names no session.
+// An EventSource reconnects to its first address, which names no session.
 test('flow 5, D5: a stream that comes back by its client id alone finds its session and its tools', async (t) => {
   const server = await serveBrowser(t);
   const first = await stream(t, server, '/events?clientId=C1');
@@ -400,7 +400,7 @@ test('flow 5, D5: a stream that comes back by its client id alone finds its sess
 });
 
 // Agents that never join open their stream under the page's own session. What the page posted after
-// that was taken for theirs, and its answers were lost.
+// that was taken for messages of the agent, and the page's answers were lost.
 test('an agent under the page\'s session is not taken for the page, nor the page for it', async (t) => {
   const server = await serveBrowser(t);
   const browser = await stream(t, server, '/events?sessionId=S&clientType=browser');
@@ -414,7 +414,7 @@ test('an agent under the page\'s session is not taken for the page, nor the page
   assert.equal((await answer).result.content[0].text, 'right');
   await browser.find('the reply', (e) => e.data.id === 1);
   assert.equal(other.events().filter((e) => e.data.id === 1).length, 0);
-  // What only agents say is the agent's, and so is the answer.
+  // Only agents send tools/call, so this is the agent's, and the agent gets the answer.
   const calling = post(server, '/message', { jsonrpc: '2.0', id: 9, method: 'tools/call', params: { name: 'greet' } }, { 'X-Session-ID': 'S' });
   const second = await browser.find('the second call', (e) => e.data.method === 'tools/call' && e.data.id !== data.id);
   await post(server, '/message', { jsonrpc: '2.0', id: second.data.id, ...text('theirs') }, { 'X-Session-ID': 'S' });
@@ -422,7 +422,7 @@ test('an agent under the page\'s session is not taken for the page, nor the page
   await other.find('their answer', (e) => e.data.id === 9 && e.data.result.content[0].text === 'theirs');
 });
 
-// A call into another session was taken for moving there, and ended what was under way in the first.
+// A call into another session was taken for joining it, and ended the calls in flight in the first.
 test('an agent may call into several sessions at a time', async (t) => {
   const server = await serveBrowser(t);
   const [one, two] = [await page(t, server, 'one', [greet]), await page(t, server, 'two', [greet])];
@@ -440,7 +440,7 @@ test('an agent may call into several sessions at a time', async (t) => {
   assert.equal((await events.find('the second', (e) => e.data.id === 1)).data.result.content[0].text, 'from two');
 });
 
-// Answers went to the oldest stream, which after a lost connection is one that nobody reads.
+// Answers went to the oldest stream, which nobody reads any more after a lost connection.
 test('an agent that comes back is answered on its new stream', async (t) => {
   const server = await serveBrowser(t);
   (await page(t, server, 'S', [greet])).answer(() => text('hi'));
@@ -453,7 +453,7 @@ test('an agent that comes back is answered on its new stream', async (t) => {
   assert.ok(!lost.events().some((e) => e.data.id === 2));
 });
 
-// Whoever knew the name of a session could answer for its page, or register tools in its place.
+// Any site that knew the name of a session could answer for its page, or register tools for it.
 test('a page that comes by events is not taken for one of another site', async (t) => {
   const server = await serveBrowser(t);
   const right = { Origin: 'http://localhost:3000' };
@@ -470,7 +470,7 @@ test('a page that comes by events is not taken for one of another site', async (
   await post(server, '/message?sessionId=S', { jsonrpc: '2.0', id: data.id, ...text('forged') }, wrong);
   await post(server, '/message?sessionId=S', { jsonrpc: '2.0', id: data.id, ...text('right') }, right);
   assert.equal((await answer).result.content[0].text, 'right');
-  // The other site can have a page of its own there, and programs say no origin at all.
+  // The other site can have its own page in the session, and programs send no Origin at all.
   const second = await stream(t, server, '/events?sessionId=S&clientType=browser', wrong);
   await client.waitFor('greet', 'stolen');
   second.close();
@@ -478,7 +478,6 @@ test('a page that comes by events is not taken for one of another site', async (
   await until('none', async () => (await client.toolNames()).length === 0);
 });
 
-// Its client looks at the status alone: a refusal that came with 200 was taken for a registration.
 // Such a page registers once: when the bridge was restarted it opened its stream again, was taken for
 // an agent, and its tools were gone for good.
 test('flow 6, D6: a page that only opens its stream again is back after a restart', async (t) => {
@@ -500,6 +499,7 @@ test('flow 6, D6: a page that only opens its stream again is back after a restar
   assert.equal((await called).result.content[0].text, 'Hi');
 });
 
+// A D6 page looks at the HTTP status alone: a refusal that came with 200 was taken for a registration.
 test('flow 6, D6: a refused registration shows in the status', async (t) => {
   const server = await serveBrowser(t);
   const register = (sessionId, tools) => post(server, '/register',

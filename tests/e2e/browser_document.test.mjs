@@ -1,6 +1,6 @@
-// The code of the document "MCP Bridge" runs as it stands there: its bridge class joins a session over
-// BTCP, and its stdio server offers that to MCP hosts. Both take tools/list to be a bare array and put
-// what tools/call gives into a text; we sent an object, and results that were in MCP's form already.
+// The code of the document "MCP Bridge" runs unchanged: its bridge class joins a session over BTCP, and
+// its stdio server offers that session to MCP hosts. Both expect tools/list to give a bare array and put
+// the result of tools/call into a text; we sent an object, and results that were already in MCP's form.
 import assert from 'node:assert/strict';
 import fs from 'node:fs';
 import path from 'node:path';
@@ -20,8 +20,8 @@ const tools = [
 ];
 
 /**
- * A folder where the names that the document imports are found: those of the SDK are today's, where
- * handlers are set by method, and @btcp/server, which nobody published, is the document's own class.
+ * A folder in which the document's imports resolve: those of the SDK to today's SDK, where handlers are
+ * set by method, and @btcp/server, which was never published, to the document's own class.
  */
 function documentFolder() {
   const dir = tempDir();
@@ -78,7 +78,7 @@ test('the stdio server of the document, started by an MCP host', async (t) => {
   const { server, socket } = await open(t);
   const dir = documentFolder();
   const file = path.join(dir, 'btcp_mcp_server.mjs');
-  // Its address is the one of the document; a test has another port.
+  // The document's address is replaced by the one of this test.
   fs.writeFileSync(file, fs.readFileSync(file, 'utf8').replace('ws://localhost:8765', server.origin.replace('http', 'ws')));
   const client = new Client({ name: 'host', version: '1' });
   await client.connect(new StdioClientTransport({ command: process.execPath, args: [file], env: { ...process.env, BTCP_SESSION_ID: 'your-session-id' } }));

@@ -1,4 +1,4 @@
-// The page clients in Firefox. No driver is needed: the page does what its tools are told, and leaves
+// The page clients in Firefox. No driver is needed: the tools tell the page what to do, and it leaves
 // and comes back by itself.
 import assert from 'node:assert/strict';
 import { spawn } from 'node:child_process';
@@ -11,7 +11,7 @@ import { agent, serveBrowser } from './browser_lib.mjs';
 
 const firefox = ['/usr/bin/firefox-esr', '/usr/bin/firefox'].find((p) => fs.existsSync(p));
 
-/** A browser with a profile of its own, at this address; it ends with the test. */
+/** Starts a browser with a profile of its own at this address; it ends with the test. */
 function launch(t, url) {
   assert.ok(firefox, 'firefox is not installed: tools/setup test');
   const profile = tempDir();
@@ -23,10 +23,10 @@ function launch(t, url) {
   ].map(([name, value]) => `user_pref("${name}", ${value});`).join('\n'));
   const child = spawn(firefox, ['--headless', '--no-remote', '--profile', profile, url],
     { stdio: 'ignore', env: { ...process.env, HOME: profile, MOZ_CRASHREPORTER_DISABLE: '1' }, detached: true });
-  t.after(() => { try { process.kill(-child.pid, 'SIGKILL'); } catch { /* it is gone */ } });
+  t.after(() => { try { process.kill(-child.pid, 'SIGKILL'); } catch { /* already gone */ } });
 }
 
-/** Serves the page, and one to go to that goes back when `release` is called. */
+/** Serves the page, and a page /away that goes back when `release` is called. */
 async function site(t, html) {
   let waiting;
   const server = http.createServer((request, response) => {

@@ -1,6 +1,6 @@
-// Rialto as the bridge before a BTCP server that runs elsewhere (`btcpServerUrl` of the document): its
-// sessions and tools are offered, and are back after that server was away. There was no way to do so.
-// The server here is another Rialto, which speaks to agents as btcp-server does, and as the document.
+// Rialto as the bridge before a BTCP server that runs elsewhere (`btcpServerUrl` of the document): the
+// server's sessions and tools are offered, also after an outage of the server. This was not possible.
+// The server here is another Rialto, which speaks to agents like btcp-server and like the document.
 import assert from 'node:assert/strict';
 import test from 'node:test';
 import { StdioClient, rialtoBin, sanitizerEnv, tempDir, until, within, writeConfig } from './lib.mjs';
@@ -49,7 +49,7 @@ for (const scheme of ['http', 'ws']) {
     const hanging = client.call('first', {});
     await socket.find('the call', (m) => m.method === 'tools/call');
     await first.stop();
-    assert.ok((await within(20_000, 'the end of the call', hanging)).error); // the server's last word, or ours
+    assert.ok((await within(20_000, 'the end of the call', hanging)).error); // from the server, or from us
     await until('gone', async () => !(await client.toolNames()).includes('first'));
     const again = await serveBrowser(t, { listen });
     (await page(t, again, 'one', [named('first')])).answer(() => text('again'));

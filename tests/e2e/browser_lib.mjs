@@ -13,7 +13,7 @@ export async function serveBrowser(t, config = {}, options = {}) {
     { ...options, env: { XDG_STATE_HOME: state, ...options.env } });
 }
 
-/** A WebSocket of which every frame is kept. */
+/** A WebSocket that keeps every frame it receives. */
 export class Socket {
   constructor(t, server, path, headers = {}, protocols = []) {
     this.frames = [];
@@ -44,13 +44,13 @@ export class Socket {
     return until(what, () => this.messages().find(check));
   }
 
-  /** The answer to a request. */
+  /** Sends a request; resolves to its answer. */
   async request(method, params, id = `r-${Math.random()}`) {
     this.send({ jsonrpc: '2.0', id, method, ...(params === undefined ? {} : { params }) });
     return this.find(`answer to ${method}`, (m) => !m.method && m.id === id);
   }
 
-  /** Answers tools/call by a function of name and arguments that gives members of the response. */
+  /** Answers tools/call with the members of the response that `fn(name, arguments, id)` gives. */
   answer(fn) {
     this.onFrame = async (m) => {
       if (m.method !== 'tools/call') return;
@@ -66,13 +66,13 @@ export async function page(t, server, session, tools, more = '') {
   const socket = new Socket(t, server,
     `//ws?sessionId=${session}&clientType=browser&version=1.0.0${more}`);
   await socket.opened;
-  socket.pongs = true; // as every client library does
+  socket.pongs = true; // answers pings, as every client library does
   const reply = await socket.request('tools/register', { tools });
   assert.deepEqual(reply.result, { registered: tools.length });
   return socket;
 }
 
-/** An event stream of which the raw text is kept. */
+/** An event stream that keeps its raw text. */
 export function stream(t, server, path, headers = {}) {
   return new Promise((resolve, reject) => {
     const request = http.get(server.origin + path, { headers, agent: false }, (response) => {
@@ -109,7 +109,7 @@ export function agent(server, session, options = {}) {
   return new HttpClient(server.url + query).connect(options);
 }
 
-/** `attempt` gives the milliseconds it took; what else this machine does can only make it slower. */
+/** `attempt` gives the milliseconds it took; it is repeated because other load can only make it slower. */
 export async function atOnce(what, limit, attempt) {
   const took = [];
   while (took.length < 5 && !(took.at(-1) < limit)) took.push(await attempt(took.length));
@@ -120,7 +120,7 @@ export const text = (value) => ({ result: { content: [{ type: 'text', text: valu
 
 export const greet = { name: 'greet', description: 'Greets', inputSchema: { type: 'object', properties: { who: { type: 'string' } } } };
 
-// --- pages of every dialect that answers more than calls: `heard` gets each request, `say` answers ---
+// --- pages of the dialects that answer more than calls: `heard` gets each message, `say` sends one ---
 
 const register = (tools) => ({ jsonrpc: '2.0', id: 'x', method: 'tools/register', params: { tools } });
 
@@ -163,7 +163,7 @@ async function overUnix(t, tools, socketPath) {
   return peer;
 }
 
-/** Each gives a page of session S (D1: of one of its own) with these tools. */
+/** Each opens a page of session S (D1: of a new session) with these tools. */
 export const everyDialect = {
   D1: (t, server, tools) => overSocket(t, server, '/', [{ jsonrpc: '2.0', id: 'c', method: 'session/create', params: {} }, register(tools)]),
   D2: (t, server, tools) => overSocket(t, server, '/', [{ jsonrpc: '2.0', id: 'h', method: 'hello', params: { clientType: 'browser', sessionId: 'S' } }, register(tools)]),

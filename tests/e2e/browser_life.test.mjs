@@ -1,6 +1,6 @@
-// Is the page still there? Chromium keeps a page that was left, and its WebSocket, in the back/forward
-// cache for minutes, and answers for it what the WebSocket protocol asks. Such a page's tools stayed
-// listed for 100 s and more, and a call to one hung until its 60 s were over.
+// Is the page still there? Chromium keeps a page that the user has left, with its WebSocket, in the
+// back/forward cache for minutes, and answers WebSocket pings for it. The tools of such a page stayed
+// listed for 100 s and more, and a call to one hung until its timeout of 60 s.
 import assert from 'node:assert/strict';
 import fs from 'node:fs';
 import test from 'node:test';
@@ -8,7 +8,7 @@ import { rialtoBin, tempDir, until, within } from './lib.mjs';
 import { agent, atOnce, everyDialect, greet, page, serveBrowser, text } from './browser_lib.mjs';
 import { launch, site } from './browser_chromium_lib.mjs';
 
-/** What a failed call says; it must come long before the 60 s that a call has. */
+/** The message of a failed call, which must come long before the call's timeout of 60 s. */
 async function failure(client, name = 'greet') {
   const { error } = await within(20_000, 'the end of the call', client.call(name, {}));
   assert.equal(error?.data?.btcpCode, 'CONNECTION_ERROR', JSON.stringify(error));
@@ -38,13 +38,13 @@ for (const [name, open] of Object.entries(everyDialect)) {
       if (isCall(m)) { calls.push(m); peer.say(answer(m)); }
     };
     assert.equal((await client.call('greet', {})).result.content[0].text, 'Hi');
-    // It answers nothing now. A call that would be done when it wakes up is not even sent.
+    // The page answers nothing now. A call, which it would carry out when it wakes up, is not even sent.
     await new Promise((resolve) => { setTimeout(resolve, 200); });
     peer.heard = (m) => { if (isPing(m)) owed = m; if (isCall(m)) calls.push(m); };
     assert.match(await failure(client), silent);
     assert.equal(calls.length, 1);
     await until('the tool to go', async () => (await client.toolNames()).length === 0);
-    // And it is back.
+    // The page answers again.
     peer.heard = (m) => { if (isPing(m)) peer.say(pong(m)); if (isCall(m)) peer.say(answer(m)); };
     peer.say(pong(owed));
     await client.waitFor('greet');
@@ -61,7 +61,7 @@ test('a page that has taken a call has the time of the call, and those that come
   busy.onFrame = (m) => { if (isPing(m)) busy.send(pong(m)); if (isCall(m)) late.push(m); };
   const slow = client.call('slow', {});
   await until('the call', () => late.length === 1);
-  busy.onFrame = (m) => { late.push(m); }; // at work: it answers nothing for longer than a sign of life may take
+  busy.onFrame = (m) => { late.push(m); }; // busy: it answers no ping in time
   await new Promise((resolve) => { setTimeout(resolve, 200); });
   const second = client.call('greet', {});
   await new Promise((resolve) => { setTimeout(resolve, 2500); });
@@ -71,7 +71,7 @@ test('a page that has taken a call has the time of the call, and those that come
   assert.equal((await within(20_000, 'the other', second)).result.content[0].text, 'Hi');
 });
 
-// A sign of life before every call would double the time of the call. What the page says by itself is one.
+// A ping before every call would double the time of the call. Any message of the page is a sign of life.
 test('a page that was just heard of gets its call at once, and is not asked before', async (t) => {
   const server = await serveBrowser(t);
   const busy = await page(t, server, 'S', [greet]);
@@ -86,7 +86,7 @@ test('a page that was just heard of gets its call at once, and is not asked befo
     await client.call('greet', {});
     return busy.messages().slice(seen).find((m) => isPing(m) || isCall(m));
   };
-  const order = []; // on a busy machine the call may come too late after what the page said
+  const order = []; // on a busy machine the call may come too long after the page's message
   while (order.length < 20 && order.at(-1) !== 'tools/call') order.push((await first()).method);
   assert.equal(order.at(-1), 'tools/call', order.join());
 });
@@ -104,7 +104,7 @@ test('a page that never answered: its first call fails soon, one that answers ca
     await failure(impatient);
     return Date.now() - began;
   });
-  // Nor does the next one wait: the question for a sign of life was open still, and nobody looked at it again.
+  // The next call must not hang either: the first ping was still open, and was not checked again.
   await new Promise((resolve) => { setTimeout(resolve, 2000); });
   const again = Date.now();
   await failure(await agent(server, 'mute'));
@@ -118,8 +118,8 @@ test('a page that never answered: its first call fails soon, one that answers ca
   assert.equal((await client.call('greet', {})).result.content[0].text, 'Late');
 });
 
-// Nobody is there, but the session of a page that left was looked at every 10 s until it ended, for an
-// hour by default. What may wake a daemon is the look at its configuration file every 5 s.
+// The session of a page that had left was checked every 10 s until it ended, by default for an hour.
+// Only the check of the configuration file every 5 s may wake an idle daemon.
 test('a daemon whose pages have left sleeps', async (t) => {
   const file = `${tempDir()}/trace`;
   const server = await serveBrowser(t, {}, {
@@ -128,7 +128,7 @@ test('a daemon whose pages have left sleeps', async (t) => {
   await new Promise((resolve) => { setTimeout(resolve, 1000); });
   gone.ws.close();
   await gone.closed;
-  await new Promise((resolve) => { setTimeout(resolve, 16_000); }); // also for the last keep-alive
+  await new Promise((resolve) => { setTimeout(resolve, 16_000); }); // lets the last keep-alive pass, too
   const from = Date.now();
   await new Promise((resolve) => { setTimeout(resolve, 21_000); });
   const calls = fs.readFileSync(file, 'utf8').split('\n').filter((line) => parseFloat(line) * 1000 >= from);
@@ -139,7 +139,7 @@ test('a daemon whose pages have left sleeps', async (t) => {
 
 // --- Chromium, with its cache ---
 
-// The tools say themselves whether their page came from the cache.
+// The tools say whether their page came from the cache.
 const counted = `<script>addEventListener('pageshow', (e) => { window.cached = e.persisted; });</script>`;
 
 for (const script of ['rialto.js', 'webmcp.js']) {
@@ -179,8 +179,8 @@ test('Chromium: a page that keeps its socket while it is cached', async (t) => {
   await client.waitFor('greet');
   assert.equal((await client.call('greet', {})).result.content[0].text, 'Hi');
   await tab.goto(`http://localhost:${port}/away`);
-  // The page is frozen a moment after it was left. One that takes a call in that moment has the call's full
-  // time: nobody can tell that it is not at work.
+  // The page is frozen a moment after the user has left it. A page that takes a call in that moment has the
+  // call's full time: it could still be working on it.
   await new Promise((resolve) => { setTimeout(resolve, 2000); });
   await failure(client);
   await until('the tool to go', async () => (await client.toolNames()).length === 0);

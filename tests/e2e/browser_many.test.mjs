@@ -1,5 +1,5 @@
 // Two thousand pages with twenty tools each on one bridge: all are listed and called, an idle page is
-// cheap, and one change among all of them is told at once. On the release build, as it measures.
+// cheap, and many changes at once are reported together. On the release build, because memory is measured.
 import assert from 'node:assert/strict';
 import fs from 'node:fs';
 import test from 'node:test';

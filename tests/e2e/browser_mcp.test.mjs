@@ -100,12 +100,12 @@ test('flow 10, capabilities: hidden, requested, granted and denied, as in the do
   for (const wrong of [{}, { capabilities: [] }, { capabilities: 'dom:read' }, { capabilities: [1] }]) {
     assert.equal((await client.call('__btcp_request_capabilities', wrong)).error.code, -32602);
   }
-  // Writing means reading; taken back, both are hidden again.
+  // Writing implies reading; after they are revoked both tools are hidden again.
   await browser.request('capabilities/grant', { capabilities: ['storage:local:write'] });
   await client.waitFor('writeToStorage', 'readStorage');
   await browser.request('capabilities/revoke', { capabilities: ['storage:local:write', 'storage:local:read'] });
   await until('hidden', async () => (await client.toolNames()).length === 2);
-  // For one call.
+  // Granted for one call.
   await browser.request('capabilities/grant', { capabilities: ['storage:*'], type: 'once' });
   await client.waitFor('writeToStorage');
   await client.text('writeToStorage');
@@ -158,7 +158,7 @@ test('a cancelled call: our own client hears of it, others are not bothered', as
   }
 });
 
-// Whoever had called was told that it took too long, and the page worked on for nobody.
+// The caller got a timeout error, but the page went on working on the call.
 test('a call that takes too long: our own client hears that it is over', async (t) => {
   const server = await serveBrowser(t);
   const browser = await page(t, server, 'S', [{ ...greet, timeout: 1000 }], '&client=rialto.js');
@@ -247,7 +247,7 @@ test('flow 9: a page leaves in the middle of a call: an error at once, no tools,
   await standing.waitFor('notifications/tools/list_changed');
   assert.deepEqual(await client.toolNames(), []);
   assert.deepEqual((await client.call('greet')).error.data, { btcpCode: 'CONNECTION_ERROR' });
-  // It is loaded anew: the same session, the same tools.
+  // The page is loaded again: the same session, the same tools.
   await page(t, server, 'S', [greet]);
   await client.waitFor('greet');
   await sleep(150);
@@ -294,7 +294,7 @@ test('several pages in one session, and several sessions in one view', async (t)
   assert.ok(listed.some((n) => n.startsWith('fake__')), 'the servers stand beside them');
   assert.equal(listed.filter((n) => /^greet[-_]/.test(n)).length, 2);
   assert.equal(await all.text('third'), 'three');
-  // The two have a tool each of the same name; the suffix goes when the clash does.
+  // Both pages have a tool of the same name; the suffix goes when one of them leaves.
   one.ws.terminate();
   await until('bare again', async () => (await client.toolNames()).join() === 'greet,second');
   assert.equal(await client.text('greet'), 'two');
@@ -373,7 +373,7 @@ test('MCP on a WebSocket is known by its subprotocol where no path is given', as
     client.ws.close();
     assert.equal((await exchange(`${where.origin}/`, { method: 'GET' })).status, where === server ? 200 : 404);
   }
-  // A site that may only offer tools may not come in this way either.
+  // A site that may only offer tools may not connect this way either.
   await assert.rejects(new Socket(t, server, '/', { Origin: 'chrome-extension://abcdefghijklmnopabcdefghijklmnop' }, ['mcp']).opened, /403/);
   await own.stop();
 });
@@ -391,7 +391,7 @@ test('flow 14, rialto browser: attaches to the bridge that runs, else listens it
   await browser.request('tools/register', { tools: [] });
   await until('list_changed', () => attached.messages().some((m) => m.method === 'notifications/tools/list_changed'));
 
-  await attached.stop(); // before its bridge
+  await attached.stop(); // before the bridge it is attached to
   await browser.request('tools/register', { tools: [greet] });
   const all = new StdioClient(t, rialtoBin, ['browser', '-c', writeConfig(tempDir(), { listen: new URL(server.origin).host })],
     { env: { ...env, BTCP_SESSION_ID: '' } });
@@ -408,7 +408,7 @@ test('flow 14, rialto browser: attaches to the bridge that runs, else listens it
   late.answer(() => text('hosted'));
   await until('list_changed', () => own.messages().some((m) => m.method === 'notifications/tools/list_changed'));
   assert.equal((await own.request('tools/call', { name: 'greet', arguments: {} })).result.content[0].text, 'hosted');
-  // Another host program starts a second one, which finds the address taken: by us.
+  // Another host program starts a second one, which finds the address taken, and attaches to the first.
   const second = new StdioClient(t, rialtoBin, ['browser', '--session', 'later', '-c', writeConfig(tempDir(), { listen: new URL(origin).host })], { env });
   await second.connect();
   assert.equal((await second.request('tools/call', { name: 'greet', arguments: {} })).result.content[0].text, 'hosted');
@@ -416,8 +416,8 @@ test('flow 14, rialto browser: attaches to the bridge that runs, else listens it
   await own.stop();
 });
 
-// The session that `rialto browser` hosts ended like any other when no page had come for its time, and
-// the program with it: what its host program asked next was looked up in freed memory.
+// The session that `rialto browser` hosts ended like any other when no page had come in time, and the
+// program with it: the next request of its host program used freed memory.
 test('flow 14: the session of a host program waits for its page as long as the program runs', async (t) => {
   const config = writeConfig(tempDir(), { listen: '127.0.0.1:0', browser: { session_ttl: '1s' } });
   const env = { ...process.env, ...sanitizerEnv, XDG_STATE_HOME: tempDir() };
@@ -434,7 +434,7 @@ test('flow 14: the session of a host program waits for its page as long as the p
   await own.stop();
 });
 
-// The end of the input was the end of the connection, with every answer that was still to come.
+// The end of the input closed the connection, and every answer that was still to come was lost.
 test('flow 14: what was asked before the end of the input is answered, attached or not', async (t) => {
   const server = await serveBrowser(t);
   await page(t, server, 'S', [greet]);
@@ -450,7 +450,7 @@ test('flow 14: what was asked before the end of the input is answered, attached 
   }
 });
 
-// Between the host program and the bridge a line too long was dropped, and never answered.
+// A line that was too long was dropped between the host program and the bridge, and never answered.
 test('flow 14: a line too long is told to the host program, and the next one is served', async (t) => {
   const server = await serveBrowser(t, { limits: { message: '64KiB' } });
   const config = writeConfig(tempDir(), { listen: new URL(server.origin).host, limits: { message: '64KiB' } });
@@ -463,7 +463,7 @@ test('flow 14: a line too long is told to the host program, and the next one is 
   await attached.stop();
 });
 
-// Somebody else has the address: that is said, and nothing is sent to it but a handshake.
+// Another program has the address: the error says so, and nothing except a handshake is sent to it.
 test('flow 14: an address that is no bridge\'s is not attached to', async (t) => {
   const other = net.createServer((socket) => socket.on('error', () => {}).end('HTTP/1.1 404 Not Found\r\nContent-Length: 0\r\n\r\n'));
   await new Promise((resolve) => { other.listen(0, '127.0.0.1', resolve); });
@@ -491,7 +491,7 @@ test('flow 13: foreign origins and hosts are refused, configured ones are not', 
   assert.equal((await exchange(server.url, { body: '{}', headers: { Origin: 'https://app.example.com' } })).status, 403);
 });
 
-// What a page embeds is fetched without an Origin, from whatever site it is.
+// What a page embeds is fetched without an Origin, whatever site the page belongs to.
 test('flow 13: what other sites embed opens nothing; our scripts are for everybody', async (t) => {
   const server = await serveBrowser(t);
   const status = async (where, site, dest) => (await within(20_000, where, new Promise((resolve, reject) => {
@@ -511,7 +511,7 @@ test('flow 13: what other sites embed opens nothing; our scripts are for everybo
   for (const script of ['/rialto.js', '/webmcp.js']) assert.equal(await status(script, 'cross-site', 'script'), 200);
 });
 
-// The sites of browser.origins are let in to offer tools. As BTCP agents they could use everybody's.
+// The sites of browser.origins are let in to offer tools. As BTCP agents they could use all tools.
 test('flow 13: a site that may offer tools cannot be an agent by any dialect', async (t) => {
   const server = await serveBrowser(t, { browser: { origins: ['https://app.example.com'] } });
   (await page(t, server, 'S', [greet])).answer(() => text('private'));
@@ -534,7 +534,7 @@ test('flow 13: a site that may offer tools cannot be an agent by any dialect', a
         { code: -32600, message: 'Pages of this site may offer tools, and use nobody\'s' }, `${where} ${method}`);
     }
   }
-  // What it is let in for, and what others may.
+  // What this site is let in for, and what others may do.
   const own = new Socket(t, server, '/ws?sessionId=T&clientType=browser', site);
   await own.opened;
   own.answer(() => text('offered'));
@@ -559,7 +559,7 @@ test('flow 13, pairing: who has no token stays out', async (t) => {
 });
 
 // The limit on messages counted the answers to our own calls as well: a page that was called often
-// was cut for it, and a benchmark took the quick errors that followed for quick calls.
+// was disconnected, and a benchmark took the quick errors that followed for quick calls.
 test('a page may answer as often as it is asked', async (t) => {
   const server = await serveBrowser(t);
   const browser = await page(t, server, 'S', [greet]);

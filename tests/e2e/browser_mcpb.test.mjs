@@ -1,5 +1,5 @@
 // What MCP-B's relay does for agents, done by us: other relays that find the port taken work through us
-// (they were refused), and the tools webmcp_* let an agent use pages whose tools it was not told of.
+// (they were refused), and the tools webmcp_* let an agent use pages whose tools it has not listed.
 // browser_relay.test.mjs has MCP-B's pages.
 import assert from 'node:assert/strict';
 import fs from 'node:fs';
@@ -26,7 +26,7 @@ async function tab(t, server, tabId, tools, { title = 'Shop', more = {} } = {}) 
 
 // --- other relays ---
 
-/** MCP-B's own relay, started on a port that we have; it gives a listener 750 ms, so it may need another try. */
+/** MCP-B's own relay, started on our port; it waits 750 ms for the listener, so it may need another try. */
 async function realRelay(t, port) {
   const cli = path.join(npmFolder, 'node_modules/@mcp-b/webmcp-local-relay/dist/cli.js');
   for (let i = 0; i < 10; i++) {
@@ -52,7 +52,7 @@ test('MCP-B\'s own relay works through us: its agent lists and calls the tools o
   const { sources } = (await call('webmcp_list_sources', {})).structuredContent;
   assert.deepEqual(sources.map((s) => [s.tabId, s.title, s.toolCount]), [['tab-1', 'Shop', 1]]);
   assert.ok(Math.abs(Date.now() - sources[0].connectedAt) < 60_000 && sources[0].lastSeenAt >= sources[0].connectedAt, JSON.stringify(sources));
-  // Pages of every dialect are there, come and go.
+  // Pages of every dialect are listed, and come and go.
   const other = (await page(t, server, 'S', [{ ...greet, name: 'other' }])).answer(() => text('D3'));
   await relay.waitFor('greet', 'other');
   const { tools } = (await call('webmcp_list_tools', {})).structuredContent;
@@ -89,7 +89,7 @@ test('a relay peer, message by message; what it may not do', async (t) => {
   assert.deepEqual(told.toolSourceMap, { greet: [told.sources[0].sourceId] });
   assert.equal((await call('greet', { args: { who: 'Ada' } })).content[0].text, 'tab-1 Ada');
   assert.match((await call('no such tool')).content[0].text, /no such tool/);
-  // Its calls end with it, and the page hears nothing else of it.
+  // A peer that disconnects during a call: the call ends, and others are still served.
   const slow = await tab(t, server, 'tab-2', [{ ...greet, name: 'slow' }]);
   slow.onFrame = (m) => { if (m.type === 'ping') slow.send({ type: 'pong' }); };
   await peer.find('the other tool', (m) => m.type === 'relay/tools-changed' && m.tools.length === 2);
@@ -97,7 +97,7 @@ test('a relay peer, message by message; what it may not do', async (t) => {
   await slow.find('the call', (m) => m.type === 'invoke');
   peer.ws.terminate();
   await until('the end of the call', async () => (await (await agent(server)).call('greet', {})).result);
-  // A web page is no relay, whatever it asks for.
+  // A web page cannot be a relay, whatever subprotocol it asks for.
   const web = { Origin: server.origin };
   await assert.rejects(new Socket(t, server, '/', web, ['webmcp-relay.v1']).opened, /HTTP 4\d\d/);
   const disguised = new Socket(t, server, '/', web, ['webmcp-relay.v1', 'webmcp.v1']);
@@ -129,7 +129,7 @@ test('the tools webmcp_* are there with a page of MCP-B, or when the configurati
   const shop = await tab(t, server, 'tab-1', [greet]);
   await client.waitFor('greet');
   assert.deepEqual(await own(client), names);
-  // A page cannot take their names.
+  // A page cannot take the names of these tools.
   shop.send({ type: 'tools/changed', tools: [{ ...greet, name: 'webmcp_open_page' }] });
   const renamed = await until('the page’s own', async () => (await own(client)).find((n) => !names.includes(n)));
   assert.match(renamed, /^webmcp_open_page_shop/);
@@ -177,7 +177,7 @@ test('webmcp_call_tool obeys what holds for the tool: deadline, cancelling, filt
   assert.equal(error.data.btcpCode, 'TIMEOUT');
   const told = JSON.parse((await exchange(`${server.origin}/api/calls`, { method: 'GET' })).text);
   assert.deepEqual(told.filter((c) => c.server === '@browser').map((c) => c.name).sort(), ['slow', 'webmcp_call_tool']);
-  // Cancelled by its agent, it is cancelled in the page.
+  // A call that its agent cancels is cancelled in the page.
   const ours = await page(t, server, 'S', [{ ...greet, name: 'endless' }], '&client=rialto.js');
   await client.waitFor('endless');
   client.post({ jsonrpc: '2.0', id: 'gone', method: 'tools/call', params: { name: 'webmcp_call_tool', arguments: { name: 'endless' } } }).catch(() => {});
@@ -215,7 +215,7 @@ test('webmcp_open_page: nothing is opened before an operator says yes, and then 
   const opened = () => (fs.existsSync(`${dir}/opened`) ? fs.readFileSync(`${dir}/opened`, 'utf8') : '');
   fs.writeFileSync(`${dir}/browser`, `#!/bin/sh\nprintf '%s\\n' "$#" "$@" >> ${dir}/opened.new\nmv ${dir}/opened.new ${dir}/opened\n[ "$1" != https://shop.example/bad ]\n`, { mode: 0o755 });
   const server = await serveBrowser(t, { browser: { webmcp: true } }, { env: { BROWSER: `${dir}/browser` } });
-  // It says that it can ask its user, and is not asked: the operator is.
+  // The agent says that it can ask its user, but is not asked: the operator decides.
   const client = await agent(server, null, { capabilities: { elicitation: {} } });
   const url = "https://shop.example/?q=1;touch%20x&b=$(id)";
   const refused = await openPage(server, client, { url }, false);

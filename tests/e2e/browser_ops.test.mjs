@@ -7,9 +7,9 @@ import { Socket, agent, greet, page, post, serveBrowser, stream, text } from './
 
 const get = async (server, where) => (await exchange(server.origin + where, { method: 'GET' })).text;
 
-// --- what the daemon says of them ---
+// --- status, numbers and events ---
 
-// A page's calls were counted nowhere: a session is no server, and was left out of the events too.
+// Calls of pages' tools were counted nowhere: a session is not a server, and was left out of the events too.
 test('calls of pages\' tools are in the status, the numbers and the events', async (t) => {
   const server = await serveBrowser(t, { control: 'auto', browser: { session_ttl: '1s' } });
   const socket = await page(t, server, 'S', [greet, { ...greet, name: 'bad' }]);
@@ -41,7 +41,7 @@ test('calls of pages\' tools are in the status, the numbers and the events', asy
   assert.deepEqual(JSON.parse(await get(server, '/status')).browser, { ...wanted, sessions: 0, pages: 0, tools: 0, tabs: [] });
 });
 
-// A session with server instances of its own has a view of its own, in which no page was.
+// A session with its own server instances has its own view, which did not include pages.
 test('pages stand beside the servers also for those who have instances of their own', async (t) => {
   const server = await serveBrowser(t, {
     servers: { own: { ...fake('--name', 'own'), instances: 'per-session' }, all: fake('--name', 'all') } });
@@ -89,7 +89,7 @@ test('an unknown session: 404, or 4001 on a WebSocket', async (t) => {
   }
   assert.equal((await stream(t, server, '/mcp/sse?session=X')).status, 404);
   assert.equal((await exchange(`${server.url}?session=X`, { body: '{}' })).status, 404);
-  // One that is being refused does not hold up the end.
+  // A connection that is being refused does not hold up the end of the bridge.
   new Socket(t, server, '/mcp?session=X');
   await server.stop();
 });
@@ -125,14 +125,14 @@ test('capabilities: nobody decided in time, and the late word counts', async (t)
   assert.deepEqual(await client.toolNames(), ['greet']);
 });
 
-// Every repetition was one more dialog in the page, without end.
+// Each repetition opened one more dialog in the page, without a limit.
 test('capabilities: whoever asks again waits for the question that is there, and there are not many', async (t) => {
   const server = await serveBrowser(t, { browser: { consent_timeout: '1s' } });
   const socket = await page(t, server, 'S', [{ ...greet, capabilities: ['dom:write'] }], '&client=rialto.js');
   const client = await agent(server, 'S');
   const ask = async (...capabilities) => (await client.call('__btcp_request_capabilities', { capabilities })).result?.content[0].text;
   const asked = async () => {
-    await socket.request('ping'); // what was sent before is here now
+    await socket.request('ping'); // what was sent before has arrived now
     return socket.messages().filter((m) => m.method === 'capabilities/request');
   };
   for (let i = 0; i < 2; i++) assert.equal(await ask('dom:write'), '{"granted":[],"denied":[],"pending":["dom:write"]}');
@@ -142,7 +142,7 @@ test('capabilities: whoever asks again waits for the question that is there, and
   const questions = await asked();
   assert.equal(questions.length, 8);
   assert.equal(await ask(...Array.from({ length: 65 }, (_, i) => `n${i}`)), undefined, 'too many at once');
-  // The first question can still be answered, whoever waits for it now or does not any more.
+  // The first question can still be answered, whether or not a caller still waits for it.
   const again = ask('dom:write');
   socket.send({ jsonrpc: '2.0', id: questions[0].id, result: { granted: ['dom:write'] } });
   assert.match(await again, /"(granted|pending)":\["dom:write"\]/);
@@ -177,7 +177,7 @@ test('capabilities: a page that answers "no such method" has nobody to ask', asy
   assert.equal(socket.messages().filter((m) => m.method === 'capabilities/request').length, 1, 'asked once');
 });
 
-// The list of tools is made anew a moment later: until then a second call found the tool there.
+// The list of tools is rebuilt a moment later: until then a second call still found the tool.
 test('capabilities: once is once, also for two calls in a row', async (t) => {
   const server = await serveBrowser(t, { browser: { capabilities: 'strict' } });
   const socket = await page(t, server, 'S', [{ ...greet, capabilities: ['dom:write'] }]);
@@ -194,7 +194,7 @@ test('capabilities: once is once, also for two calls in a row', async (t) => {
   assert.deepEqual((await client.find('the second', (m) => m.id === 2)).error.data, { btcpCode: 'CAPABILITY_DENIED' });
 });
 
-// Any page may join a session by its name. One of another site could grant there what is not its to grant.
+// Any page may join a session by its name. A page of another site could grant capabilities to the others there.
 test('capabilities: what one site grants holds for its own pages', async (t) => {
   const server = await serveBrowser(t, { browser: { capabilities: 'strict' } });
   const open = async (origin, name, session = 'S') => {
@@ -211,7 +211,7 @@ test('capabilities: what one site grants holds for its own pages', async (t) => 
   assert.ok(!(await client.toolNames()).includes('one'));
   assert.deepEqual((await one.request('capabilities/revoke', { capabilities: ['dom:write'] })).result, { granted: [] });
   assert.ok((await client.toolNames()).includes('two'), 'nor can it take back what is not its own');
-  // For good means in every session of that site, and so does taking it back.
+  // A persistent grant holds in every session of that site, and so does its revocation.
   await one.request('capabilities/grant', { capabilities: ['dom:write'], type: 'persistent' });
   await open('http://localhost:3000', 'one', 'T');
   const other = await agent(server, 'T');
@@ -253,7 +253,7 @@ test('a session in which nothing happens ends, pages or not, and its grants with
   assert.ok(!(await client.toolNames()).includes('greet'));
 });
 
-// A call is no news while it lasts: its session was idle, and ended under it.
+// A running call was not counted as activity: its session was taken for idle and ended.
 test('a session in which a call is under way is not idle', async (t) => {
   const server = await serveBrowser(t, { browser: { session_idle: '3s' } });
   const working = await page(t, server, 'S', [greet]);
@@ -345,7 +345,7 @@ test('the end of the bridge: pages are told, their calls end', async (t) => {
   assert.equal(await within(10_000, 'the close', relay.closed), 1001);
   await until('the end of the stream', () => events.ended);
   assert.ok(await within(10_000, 'the answer', answer));
-  // And another one on the same state begins at once.
+  // Another bridge works at once.
   const again = await serveBrowser(t);
   await page(t, again, 'S', [greet]);
   assert.deepEqual(await (await agent(again, 'S')).toolNames(), ['greet']);

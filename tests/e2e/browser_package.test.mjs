@@ -1,5 +1,5 @@
-// The npm package of web/: it packs, it can be imported, and rialto.js does its work in Node, which
-// has WebSockets of its own: the tests of a page's client that need no browser.
+// The npm package of web/: it packs, it can be imported, and rialto.js works in Node, which has
+// WebSockets of its own: the tests of the page client that need no browser.
 import assert from 'node:assert/strict';
 import { execFileSync } from 'node:child_process';
 import fs from 'node:fs';
@@ -49,7 +49,7 @@ test('importing gives the one that a script tag leaves in window.rialto', () => 
   assert.ok(rialto instanceof EventTarget);
 });
 
-/** A client of its own, disconnected at the end. */
+/** A new client, disconnected at the end of the test. */
 function client(t, server, session, options = {}) {
   const page = new Rialto();
   t.after(() => page.disconnect());
@@ -118,7 +118,7 @@ test('rialto.js: tools come and go, wrong ones are refused at once', async (t) =
   assert.deepEqual(page.tools(), []);
 });
 
-// It tried for ever, and nothing said why.
+// The client retried for ever, and nothing said why.
 test('rialto.js: a session that the bridge would not have is refused at once', (t) => {
   const page = new Rialto();
   t.after(() => page.disconnect());
@@ -127,7 +127,7 @@ test('rialto.js: a session that the bridge would not have is refused at once', (
   }
 });
 
-// The tools were not there, and nothing said why.
+// The tools were missing, and nothing said why.
 test('rialto.js: a refused registration is in the console', async (t) => {
   const server = await serveBrowser(t);
   const said = [];
@@ -158,7 +158,7 @@ test('rialto.js: consent by a function of the page, grants and revocation', asyn
   await until('revoked', async () => !(await mcp.toolNames()).includes('write'));
 });
 
-// Everything but 'deny' was a yes, and a function that threw was no answer at all.
+// Every answer except 'deny' was a yes, and a function that threw gave no answer at all.
 test('rialto.js: what is no clear yes is a no', async (t) => {
   const server = await serveBrowser(t);
   const words = [false, undefined, true, 'yes', 'Deny', new Error('no way to ask')];
@@ -178,7 +178,7 @@ test('rialto.js: what is no clear yes is a no', async (t) => {
   assert.ok(!(await mcp.toolNames()).includes('write'));
 });
 
-// In Node a WebSocket that never opened has an error and no end: nothing was tried after it.
+// In Node a WebSocket that never opened fires an error but no close: the client did not try again.
 test('rialto.js: keeps trying when the bridge is not there yet', async (t) => {
   const place = net.createServer();
   await new Promise((resolve) => { place.listen(0, '127.0.0.1', resolve); });

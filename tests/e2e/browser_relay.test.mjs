@@ -1,5 +1,5 @@
-// MCP-B's relay protocol, on a WebSocket that asks for webmcp.v1: what its own suite tests, by a fake
-// of its widget. browser_webmcp.test.mjs has the real one.
+// MCP-B's relay protocol, on a WebSocket that asks for webmcp.v1: what MCP-B's own suite tests, with a
+// fake of its widget. browser_webmcp.test.mjs has the real widget.
 import assert from 'node:assert/strict';
 import test from 'node:test';
 import { logged, until, within } from './lib.mjs';

@@ -1,12 +1,12 @@
-// Tabs can be told apart. A page was a hash in the names of its tools and a uuid in lists: with two tabs
-// of one shop nobody could say which basket was meant. And every session that hid a tool listed the
-// meta-tool once more.
+// Tabs can be told apart. A page was only a hash in the names of its tools and a uuid in lists: with two
+// tabs of one shop nobody could say which basket was meant. Also, the meta-tool was listed once for every
+// session that hid a tool.
 import assert from 'node:assert/strict';
 import test from 'node:test';
 import { exchange, until } from './lib.mjs';
 import { Socket, agent, greet, page, serveBrowser, text } from './browser_lib.mjs';
 
-/** A page that says who it is. */
+/** A page that sends its title and address. */
 async function tab(t, server, session, { origin, ...about }, tools = [greet]) {
   const socket = new Socket(t, server, `/ws?sessionId=${session}&clientType=browser`, origin ? { Origin: origin } : {});
   await socket.opened;
@@ -33,7 +33,7 @@ test('title, address and origin: in lists, descriptions, /sessions, /status and 
   const pages = [
     { name: 'localhost-my-shop-basket', title: shop.title, url: shop.url, origin: shop.origin, session: 'one' },
     { name: 'localhost-my-shop-basket-2', title: shop.title, url: shop.url, origin: shop.origin, session: 'two' },
-    { name: 'localhost-elsewhere', title: 'elsewhere', origin: 'http://localhost:4000', session: 'three' }, // an address of another site is none
+    { name: 'localhost-elsewhere', title: 'elsewhere', origin: 'http://localhost:4000', session: 'three' }, // the URL of another site is left out
   ];
   const byName = (a, b) => (a.name < b.name ? -1 : 1);
   const same = (given) => assert.deepEqual([...given].sort(byName), [...pages].sort(byName));
@@ -41,7 +41,7 @@ test('title, address and origin: in lists, descriptions, /sessions, /status and 
   const { sessions } = JSON.parse((await exchange(`${server.origin}/sessions`, { method: 'GET' })).text);
   same(sessions.flatMap((s) => s.pages));
   same(JSON.parse((await exchange(`${server.origin}/status`, { method: 'GET' })).text).browser.tabs);
-  // A page that shows something else keeps its name.
+  // A page whose title and URL change keeps its name.
   await second.request('tools/register', { tools: [greet], page: { title: 'Orders', url: 'http://localhost:3000/orders' } });
   pages[1] = { ...pages[1], title: 'Orders', url: 'http://localhost:3000/orders' };
   same(JSON.parse((await client.text('list_pages'))).pages);

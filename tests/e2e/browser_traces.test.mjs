@@ -4,8 +4,8 @@
 //   A < text                           the next thing A gets, whole
 //   post /path {headers} text          and "= 200 text", what the POST is answered
 //   mcp NAME ARGS, mcp < text          an MCP agent's tools/call with id 1, and its answer
-// «name» stands for bytes that nobody can know beforehand: the first time they must look like what
-// the name says, later they must be the same.
+// «name» stands for bytes that are not known beforehand: the first time they must match the pattern of
+// that name in `looks`, later they must be the same.
 import assert from 'node:assert/strict';
 import fs from 'node:fs';
 import net from 'node:net';
@@ -23,7 +23,7 @@ const looks = {
   time: '\\d{4}-\\d\\d-\\d\\dT\\d\\d:\\d\\d:\\d\\d\\.\\d{3}Z',
   port: '\\d+',
 };
-// A page that said nothing for a while is asked for a sign of life: browser_life.test.mjs.
+// Pings are skipped: a page that has sent nothing for a while gets one (browser_life.test.mjs).
 const isPing = (text) => /^(data: )?\{"jsonrpc":"2\.0","id":"btcp-\d+","method":"ping","params":\{\}\}$|^\{"type":"ping"\}$/.test(text);
 const quote = (s) => s.replace(/[.*+?^${}()|[\]\\]/g, '\\$&');
 
@@ -35,7 +35,7 @@ class Dialogue {
     Object.assign(this, { t, server, socket });
   }
 
-  /** The text with what is known by now. */
+  /** The text with all «names» that are known by now filled in. */
   fill(text) {
     return text.replace(/«(\w+)»/g, (all, name) => this.#known.get(name) ?? all);
   }

@@ -1,5 +1,5 @@
-// Pages written for WebMCP, in a real browser: with the API that it has, with those it had, and with
-// none; and pages that have MCP-B's script instead of ours.
+// Pages written for WebMCP, in a real browser: with its current API, with older ones, and with none;
+// and pages that have MCP-B's script instead of ours.
 import assert from 'node:assert/strict';
 import fs from 'node:fs';
 import path from 'node:path';
@@ -8,7 +8,7 @@ import { npmFolder, until, within } from './lib.mjs';
 import { agent, serveBrowser } from './browser_lib.mjs';
 import { launch, site } from './browser_chromium_lib.mjs';
 
-// A shop, as its author would write it for WebMCP: nothing here knows of us.
+// A shop, as its author would write it for WebMCP: nothing in it is specific to Rialto.
 const shop = `<p id="basket">empty</p><script>
   const stop = new AbortController();
   const context = document.modelContext ?? navigator.modelContext;
@@ -25,7 +25,7 @@ const shop = `<p id="basket">empty</p><script>
 const script = (server, session) => `<title>shop</title><script src="${server.origin}/webmcp.js" data-session="${session}"></script>`;
 const text = (value) => ({ content: [{ type: 'text', text: value }], isError: false });
 
-/** What every kind of page must do. `hints`: what the API itself lets through of the annotations. */
+/** What every kind of page must do. `hints`: the annotations that the API itself passes on. */
 async function shopping(page, client, hints = ['consequentialHint']) {
   await client.waitFor('basket_add', 'say', 'mcp', 'fail');
   const { tools } = (await client.request('tools/list')).result;
@@ -68,7 +68,7 @@ test('WebMCP: the browser\'s own, older ones, and none at all', async (t) => {
   await t.test('native: as the browser has it now, or the polyfill in one that has none', async (s) => {
     const { page, client, errors } = await visit('native');
     const native = await page.evaluate(() => /native code/.test(String(document.modelContext?.registerTool)));
-    // The first browsers with WebMCP do not know all the hints that it has now.
+    // The first browsers with WebMCP do not know all of today's hints.
     const hints = await page.evaluate(async () => Object.keys((({ ...all }) => all)((await document.modelContext.getTools())
       .find((tool) => tool.name === 'basket.add').annotations)));
     s.diagnostic(native ? `this browser has WebMCP with ${hints}` : 'this browser has no WebMCP');
@@ -84,7 +84,7 @@ test('WebMCP: the browser\'s own, older ones, and none at all', async (t) => {
       const old = new EventTarget();
       old.registerTool = async (tool, { signal } = {}) => {
         tools.set(tool.name, tool);
-        signal?.addEventListener('abort', () => tools.delete(tool.name)); // and no event: polling finds out
+        signal?.addEventListener('abort', () => tools.delete(tool.name)); // without an event: polling must find out
         old.dispatchEvent(new Event('toolchange'));
       };
       old.getTools = async () => [...tools.values()].map(({ execute, ...tool }) => ({ ...tool, inputSchema: tool.inputSchema ? JSON.stringify(tool.inputSchema) : '' }));
@@ -114,7 +114,7 @@ test('WebMCP: the browser\'s own, older ones, and none at all', async (t) => {
     await shopping(page, client);
     assert.deepEqual(await page.evaluate(() => navigator.modelContext.registered), ['basket.add', 'say', 'mcp', 'fail']);
     await page.evaluate(() => {
-      try { navigator.modelContext.registerTool({ description: 'nameless' }); } catch { /* as it should */ }
+      try { navigator.modelContext.registerTool({ description: 'nameless' }); } catch { /* as it should be */ }
       navigator.modelContext.unregisterTool('fail');
     });
     await until('unregistered', async () => (await client.toolNames()).join() === 'say,mcp');
@@ -129,7 +129,7 @@ test('WebMCP: the browser\'s own, older ones, and none at all', async (t) => {
   await t.test('none: the script is the API', async () => {
     const { page, client } = await visit('none', hide);
     await shopping(page, client);
-    // A result that JSON cannot say was never sent.
+    // A result that JSON cannot represent was never sent.
     await page.evaluate(() => document.modelContext.registerTool({ name: 'big', description: 'Too big for JSON',
       execute: async () => ({ content: [{ type: 'text', text: 1n }] }) }));
     await client.waitFor('big');

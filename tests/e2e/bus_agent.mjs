@@ -1,6 +1,6 @@
-// An agent as RockBot has them, on any of the three engines, and stricter: what a RockBot agent would
-// silently drop or choke on is an error here. Everything it says is said as RockBot says it: escaped
-// JSON, null members, empty properties, doubled header prefixes, server names in lower case.
+// An agent like RockBot's, on any of the three engines, and stricter: what a RockBot agent would
+// silently drop or fail on is an error here. Everything it sends has RockBot's form: escaped JSON, null
+// members, empty properties, doubled header prefixes, server names in lower case.
 import assert from 'node:assert/strict';
 import crypto from 'node:crypto';
 import net from 'node:net';
@@ -44,7 +44,7 @@ const parts = {
   resource: '!uri:s name:s? title:s? description:s? mimeType:s? size:n? isTemplate:b',
   content: '!uri:s mimeType:s? text:s? path:s? name:s? size:n? note:s?',
 };
-// What the lists of a record hold.
+// The kind of the elements of each list in a record.
 const lists = {
   contentBlocks: 'block', tools: 'tool', servers: 'server', prompts: 'prompt', messages: 'message',
   resources: 'resource', templates: 'resource', contents: 'content',
@@ -72,7 +72,7 @@ function checkMembers(what, spec, value) {
   }
 }
 
-/** A record of RockBot's, read by its rules: every member there, of its type. */
+/** Checks a record by RockBot's rules: every member is present and of its type. */
 export function checkRecord(type, body) {
   assert.ok(records[type], `no such record: ${type}`);
   checkMembers(type, records[type], body);
@@ -99,8 +99,8 @@ function checkEnvelope(env) {
 }
 
 // --- engines: publish(topic, env), subscribe(topic, group, deliver), close() ---
-// An envelope that is `passing` need not survive anything: many of them are quick.
-// `deliver` gets the envelope, and returns 'retry' or 'dead' for other than an acknowledgement.
+// An envelope that is `passing` need not be stored durably, so many of them can be sent quickly.
+// `deliver` gets the envelope; it returns nothing to acknowledge the message, or 'retry' or 'dead'.
 
 /** RabbitMQ by amqplib, with the topology and properties of RockBot. */
 export class RabbitEngine {
@@ -149,7 +149,7 @@ export class RabbitEngine {
     return { stop: () => channel.close() };
   }
 
-  // What RockBot's reader keeps, and that everything is where it looks for it.
+  // What RockBot's reader keeps of a message; everything must be where that reader looks for it.
   static #read({ properties: p, fields, content }) {
     assert.equal(p.contentType, 'application/json');
     assert.equal(p.deliveryMode, 2);
@@ -293,7 +293,7 @@ export class LineEngine {
     const id = ++this.#ids;
     this.#subs.set(sid, deliver);
     this.send({ op: 'sub', sid, topic, group, prefetch: 10 });
-    // Nothing answers that, but what answers this comes after it: from now on nothing is missed.
+    // This `sub` gets no answer, but the pong comes after it was handled: from now on no message is missed.
     const done = new Promise((resolve, reject) => { this.#waiting.set(id, { resolve, reject }); });
     this.send({ op: 'ping', id });
     await within(10_000, `subscribing to ${topic}`, done);
@@ -309,9 +309,9 @@ export class LineEngine {
 // --- the agent ---
 
 /**
- * Joins as an agent: listens for announcements, sends one refresh request, and asks what it is told
- * to. `index` is what McpServersIndexed left behind (by lower-case name), `tools` what
- * McpToolsAvailable did.
+ * Joins as an agent: listens for announcements, sends one refresh request, and sends the requests of
+ * the test. `index` has the servers of McpServersIndexed (by lower-case name), `tools` those of
+ * McpToolsAvailable.
  */
 export class Agent {
   #pending = new Map();
@@ -336,7 +336,7 @@ export class Agent {
     return agent;
   }
 
-  // --- saying ---
+  // --- sending ---
 
   envelope(messageType, body, more = {}) {
     return {
@@ -353,7 +353,7 @@ export class Agent {
     return this.publish('tool.meta.mcp.refresh', 'RockBot.Tools.Mcp.McpMetadataRefreshRequest', { serverName });
   }
 
-  // --- hearing ---
+  // --- receiving ---
 
   #guard(env, read) {
     try {
@@ -401,7 +401,7 @@ export class Agent {
     if (this.broken.length) waiting.reject(new Error(this.broken.at(-1)));
   }
 
-  // Made with the first question, as RockBot's proxy does.
+  // Subscribed with the first call, as RockBot's proxy does.
   async listen() {
     this.#results ??= this.engine.subscribe(`tool.result.${this.name}`, `mcp-proxy.${this.name}`,
       (env) => this.#replied(env, /\.(ToolInvokeResponse|ToolError)$/));
@@ -424,7 +424,7 @@ export class Agent {
   }
 
   /**
-   * Calls a tool; `args` an object, or the text to send as it is. Gives {type, body, env}: a
+   * Calls a tool; `args` is an object, or a text that is sent as it is. Resolves to {type, body, env}: a
    * ToolInvokeResponse or a ToolError.
    */
   async invoke(server, toolName, args = {}, {
@@ -469,7 +469,7 @@ export class Agent {
     return reply.body;
   }
 
-  /** Asks on mcp.manage: `what` is GetServiceDetails, RegisterServer and so on. Gives the answer. */
+  /** Sends a request on mcp.manage: `what` is GetServiceDetails, RegisterServer and so on. Resolves to the answer. */
   async manage(what, body, { wait = 30_000 } = {}) {
     await this.#listenManaged();
     const correlationId = hexId();
@@ -493,12 +493,12 @@ export class Agent {
   }
 }
 
-// --- a bridge, for those who stand in the agent's place ---
+// --- a bridge, for tests of the proxy ---
 
 /**
- * What a proxy talks to: answers as RockBot's bridge does, or as `handlers` say. `handlers.invoke`
- * and `handlers.manage` get (body, env) and give {type, body} or a body; nothing is sent for
- * undefined. Everything that was asked is in `asked`, checked as strictly as by RockBot.
+ * A bridge for a proxy to talk to. `handlers.invoke` and `handlers.manage` get (body, env) and give
+ * {type, body}, which is sent as RockBot's bridge sends it; nothing is sent for undefined. All requests
+ * are in `asked`, checked as strictly as by RockBot.
  */
 export class Bridge {
   constructor(engine, agent, handlers = {}) {

@@ -1,6 +1,6 @@
 // Files in calls of agents, as RockBot's `attachments` has them: agents name files of a folder that they share with
-// the bridge, servers get bytes or the id of an upload, and what servers return lands in the folder. Servers with
-// that key were left out.
+// the bridge, servers get bytes or the id of an upload, and files that servers return are saved in the folder.
+// Servers with that key used to be left out.
 import assert from 'node:assert/strict';
 import fs from 'node:fs';
 import path from 'node:path';
@@ -18,11 +18,11 @@ const manifest = {
   capture: { enabled: true, rules: [{ tools: ['get_contents'], contentField: 'content', nameField: 'file', encodingField: 'encoding' }] },
 };
 
-/** A mail server with a place for files beside MCP, as the servers have it that RockBot's manifest was made for. */
+/** A mail server with an HTTP API for files beside MCP, like the servers that RockBot's manifest was made for. */
 class MailServer extends SdkServer {
   files = new Map(); // id -> {name, type, bytes}
   rest = []; // "METHOD /path token"
-  accepts = null; // a token, or what tells by request and token
+  accepts = null; // a token, or a function of request and token
   sent = [];
 
   make() {
@@ -149,7 +149,7 @@ export const attachmentScenarios = {
     put('private.txt', 'small');
     await refused([{ path: 'secret.bin' }], /denied by rule/);
     await refused([{ path: 'private.bin' }], /a person must allow the call first/);
-    // The rule asks about a path that the server is not sent: the call must not slip past it.
+    // The rule is about a path, which the server is not sent: the call must not slip past the rule.
     await refused([{ path: 'private.txt' }], /a rule has a person asked about the paths/);
     const held = await agent.error('held', 'send', { to: 'x', attachments: [{ path: 'large.bin' }] });
     assert.match(held.message, /a person must allow the call first/);
@@ -171,7 +171,7 @@ export const attachmentScenarios = {
     const small = await get({ id: 'b', mode: 'SAVE', sizeHint: '5' });
     assert.deepEqual(small, { path: path.join(folder, 'note-2.txt'), name: 'note-2.txt', size: 5, mime: 'text/plain' });
     assert.deepEqual([fs.readFileSync(path.join(folder, 'note.txt'), 'utf8'), fs.readFileSync(small.path, 'utf8')], ['mine', 'short']);
-    // The agent that asks for the handle gets it.
+    // An agent that asks for the handle itself (mode stash) gets it.
     assert.deepEqual(await get({ id: 'b', mode: 'stash' }), { attachmentId: 'b', name: 'ignored.bin' });
     // A file that is gone, and one whose download hangs.
     const gone = await agent.invoke('mail', 'get_attachment', { id: 'gone', mode: 'save' });
@@ -208,7 +208,7 @@ export const attachmentScenarios = {
     const lost = await contents({ content: '\ufffd'.repeat(9).padEnd(2000, 'x'), name: 'logo.png', sha: 'abc' });
     assert.deepEqual([Object.keys(lost), lost.sha], [['name', 'sha', 'note'], 'abc']);
     assert.match(lost.note, /2018 bytes of that were dropped/);
-    // A folder that cannot be written: the result is as it came.
+    // If the folder cannot be written, the result is passed on as it came.
     fs.renameSync(folder, `${folder}-away`);
     await same({ content: png.toString('base64'), name: 'logo.png' });
     await logged(worker, /cannot write to the attachments folder/);
@@ -232,10 +232,10 @@ export const attachmentScenarios = {
     assert.deepEqual(mail.sent[0].attachments, [{ attachmentId: 'up 1/ä' }]);
   },
 
-  // Uploads to a server that takes tokens of OAuth went without one, so each was refused.
+  // Uploads to a server that takes OAuth tokens were sent without one, so each was refused.
   'Attachments: uploads carry the token that was got by OAuth, and a new one when that has ended': async (t, rig) => {
     const as = await startIssuer(t, { clients: [{ client_id: 'rialto', client_secret: 'the-secret-of-rialto', grant_types: ['client_credentials'], response_types: [], redirect_uris: [] }] });
-    as.ttl = 5; // renewed a second before
+    as.ttl = 5; // seconds; renewed one second earlier
     const place = await rig.place(t);
     const [mail, folder, used] = [new MailServer(), path.join(tempDir(), 'attachments'), []];
     fs.mkdirSync(folder);
@@ -259,7 +259,7 @@ export const attachmentScenarios = {
     await send();
     assert.deepEqual(mail.sent[1].attachments, [{ attachmentId: 'up 2/ä' }]);
     assert.notEqual(used.at(-1), used[0]);
-    // A place for files that wants something else does not end the sign-in: calls go on.
+    // A files API that refuses the token does not end the sign-in: calls go on.
     as.ttl = 3600;
     mail.accepts = (request, token) => !request.url.startsWith('/api/') && good(token);
     await until('a token that lives', () => !good(used.at(-1)));

@@ -1,5 +1,5 @@
-// What a bridge does on its bus besides what RockBot's does: calls that somebody there must allow, news,
-// large results in a folder. And the example. On the embedded bus: nothing of this depends on the engine.
+// What a bridge does on its bus besides what RockBot's does: approvals, events, large results in a folder.
+// And the example. On the embedded bus: nothing of this depends on the engine.
 import assert from 'node:assert/strict';
 import fs from 'node:fs';
 import path from 'node:path';
@@ -11,7 +11,7 @@ import {
 } from './lib.mjs';
 import { listen, RawServer } from './upstream_lib.mjs';
 
-/** A worker on a bus of its own, and its agent, which has heard of its servers. */
+/** A worker on a bus of its own, and its agent, which has the announcements of its servers. */
 async function work(t, servers, { bus = {}, config = {} } = {}) {
   const place = embeddedRig(t).place();
   const worker = await serve(t, {
@@ -22,7 +22,7 @@ async function work(t, servers, { bus = {}, config = {} } = {}) {
   return { place, worker, agent };
 }
 
-/** The same by `rialto bus worker`, which has no port and no operator at it. */
+/** The same with `rialto bus worker`, which has no port and no operator. */
 async function workAlone(t, servers, bus) {
   const place = embeddedRig(t).place();
   const dir = tempDir();
@@ -74,7 +74,7 @@ test('a call that must be approved is asked for on the bus, and the answer there
   const refused = agent.error('main', 'count', { id: 'two' });
   const second = await until('the second question', () => asked[1], 20_000);
   assert.notEqual(second.request_id, first.request_id);
-  await answer(first, true, null); // to the question before: decides nothing
+  await answer(first, true, null); // answers the question before: decides nothing
   await answer(second, false, 'not on a Sunday');
   const error = await refused;
   assert.equal(error.code, 'execution_failed');
@@ -130,7 +130,7 @@ test('a server that wants other credentials: auth_required, whether it comes up 
   }
 });
 
-// Whether it wants credentials was read out of the sentence that says why it failed, which quotes the server.
+// Whether a server wants credentials was read from the error text, which quotes the server.
 test('a server that speaks of HTTP 401 does not want credentials by that', async (t) => {
   const broken = ({ response }) => response.writeHead(500, { 'content-type': 'application/json' })
     .end('{"error":"the backend said HTTP 401"}');
@@ -192,7 +192,7 @@ test('a server that an agent registers is put into mcp.json and taken out again,
 
 test('a bridge whose file has no servers at all gets its first from an agent', async (t) => {
   const elsewhere = await serve(t, { servers: { far: busServer() } });
-  // Its list is empty until then, and so is what the agent registers.
+  // Until then its list is empty, and the agent would register an empty server.
   await until('its server is up', async () =>
     (await exchange(`${elsewhere.origin}/readyz?strict`, { method: 'GET' })).status === 200);
   const place = embeddedRig(t).place();
@@ -208,7 +208,7 @@ test('a bridge whose file has no servers at all gets its first from an agent', a
 test('a file that cannot be written: the agent is told so, and the operator where it is', async (t) => {
   const { agent, worker } = await work(t, { main: busServer() });
   const before = fs.readFileSync(worker.config, 'utf8');
-  fs.mkdirSync(`${worker.config}.bak`); // in the way
+  fs.mkdirSync(`${worker.config}.bak`); // blocks the backup file
   const wish = { serverName: 'far', type: 'http', url: 'http://127.0.0.1:1/', command: null, args: [], env: {} };
   const { success, error } = await agent.manage('RegisterServer', wish);
   assert.equal(success, false);
@@ -218,7 +218,7 @@ test('a file that cannot be written: the agent is told so, and the operator wher
   assert.equal(fs.readFileSync(worker.config, 'utf8'), before);
 });
 
-// To take it out of the file again the bridge read the file anew, with what it had let go of before.
+// To take the server out of the file again the bridge read the file again, using what it had already freed.
 for (const [name, launch] of [['serve', work], ['bus worker', workAlone]]) {
   test(`rialto ${name}: a server that fails while the bridge leaves is taken out of the file again`, async (t) => {
     const silent = await listen(t, () => {});

@@ -12,8 +12,8 @@ async function start(t, rig, servers) {
   const place = await rig.place(t);
   await place.host?.(t);
   const config = { servers, bus: { ...place.bus, role: 'worker', agents: [place.agent], register_hosts: ['127.0.0.1'] } };
-  // First the agent, which then need not ask: the answer may come a second later than the announcement
-  // that it repeats, and looked like one more announcement to tests that count them.
+  // The agent joins first and need not ask for a refresh: the answer may come a second later than the
+  // announcement that it repeats, and tests that count announcements counted it as well.
   const agent = await place.join(t, place.agent, { refresh: false });
   const worker = await launch(t, config);
   await agent.hears(...Object.keys(servers));
@@ -33,7 +33,7 @@ const announcedSince = (agent, from) => agent.announcements.slice(from).filter((
 
 /** An MCP server to be reached by a URL. */
 async function upstream(t) {
-  // Its list is complete before anybody looks: what comes later would be a change.
+  // Wait until its list is complete: a later change would be announced as one.
   const { server } = await serveAndConnect(t, { servers: { far: fake('--name', 'far') }, names: 'bare' }, ['add']);
   return server.url;
 }
@@ -152,7 +152,7 @@ export const changeScenarios = {
       assert.match(gone.error, /operator/, what);
     };
     await refused('with a filter');
-    // What is switched off must not come back as what it was, by being taken out and put in again.
+    // A server that is switched off must not come back by being unregistered and registered again.
     edit((s) => { delete s.added.deny; s.added.enabled = false; });
     await until('it is off', () => !agent.index.has('added'), 20_000);
     await refused('switched off');
@@ -212,7 +212,7 @@ export const changeScenarios = {
     const from = agent.announcements.length;
     assert.equal((await register(agent, 'added', url)).success, true);
     await agent.hears('added');
-    await sleep(1500); // longer than the file is left in peace after a change
+    await sleep(1500); // longer than the pause before a changed file is read
     assert.deepEqual(announcedSince(agent, from).filter((n) => n === 'main'), []);
     assert.equal(announcedSince(agent, from).filter((n) => n === 'added').length, 1);
     assert.equal(await agent.text('main', 'pid'), pid);

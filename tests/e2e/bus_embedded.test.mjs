@@ -1,5 +1,5 @@
-// The embedded bus as other programs meet it: one JSON object a line on a socket, spoken here by
-// hand; who hosts it and who takes over; and `rialto bus tail` and `pub`.
+// The embedded bus as other programs see it: one JSON object a line on a socket, written here by hand;
+// who hosts it and who takes over; and `rialto bus tail` and `pub`.
 import assert from 'node:assert/strict';
 import fs from 'node:fs';
 import net from 'node:net';
@@ -41,7 +41,7 @@ async function worker(t, url, { bus = {}, env = {}, servers = {} } = {}) {
   return { pid: child.pid, text: () => text, stop, hosts: () => /hosted here/.test(text) };
 }
 
-/** A connection, line by line. */
+/** A connection to the embedded bus, line by line. */
 class Line {
   #got = [];
   #next = 1;
@@ -70,7 +70,7 @@ class Line {
 
   say(message) { this.raw(`${JSON.stringify(message)}\n`); }
 
-  /** The next message for which `check` holds; it is taken out. */
+  /** Waits for a message for which `check` holds, and removes it. */
   async hear(what, check) {
     return until(what, () => {
       const at = this.#got.findIndex(check);
@@ -78,7 +78,7 @@ class Line {
     }, 60_000);
   }
 
-  /** The answer to a message, which gets an id. */
+  /** Sends a message with a new id; resolves to its answer. */
   async ask(message) {
     const id = this.#next++;
     this.say({ ...message, id });
@@ -136,7 +136,7 @@ test('groups: one of a group gets it, each group a copy; what was not acknowledg
   for (let n = 0; n < 4; n++) assert.equal((await c.msg()).env.body, n);
   const mine = [await a.msg(), await a.msg()];
   assert.ok(await b.msg() && await b.msg());
-  // a goes away without a word: both of its messages are b's now.
+  // a disconnects without a word: both of its messages go to b.
   a.socket.destroy();
   const again = [await b.msg(), await b.msg()];
   assert.deepEqual(again.map((m) => m.env.body), mine.map((m) => m.env.body));
@@ -156,7 +156,7 @@ test('retry and dead letters', async (t) => {
     assert.equal(m.redelivered, n > 0);
     a.say({ op: 'nack', tag: m.tag, requeue: true });
   }
-  // Never before its time; how much later is the machine's business.
+  // Never too early; how late depends on the machine.
   for (const [i, ms] of [1000, 2000, 4000].entries()) assert.ok(times[i + 1] - times[i] > ms * 0.9, `${times}`);
   await a.ok(pub('t', 'never'));
   a.say({ op: 'nack', tag: (await a.msg()).tag, requeue: false });
@@ -166,13 +166,13 @@ test('retry and dead letters', async (t) => {
   const second = await a.ask({ op: 'dead', after: first.number });
   assert.equal(second.env.body, 'never');
   assert.equal((await a.ask({ op: 'dead', after: second.number })).op, 'ok');
-  // And as people see them.
+  // The same as `rialto bus tail --dead` prints it.
   const shown = await rialto(['bus', 'tail', '--dead', '--url', url]);
   assert.equal(shown.code, 0, shown.stderr);
   assert.match(shown.stdout, /#1 .* for group g was tried four times\n.*\n {4}"again"\n#2 .* was refused\n.*\n {4}"never"\n/);
 });
 
-// They could only be looked at.
+// Dead letters could only be looked at.
 test('a daemon that hosts the bus shows its queues and dead letters, and sends one again', async (t) => {
   const { socket, url } = place();
   const server = await serve(t, { servers: {}, bus: { url, events: false } });
@@ -287,7 +287,7 @@ test('how long a durable queue is kept is configured', async (t) => {
   a.say({ op: 'bye' });
   await within(10_000, 'the end', a.ended);
   await b.ok(pub('t', 'too late'));
-  await sleep(1000); // ten times as long
+  await sleep(1000); // ten times as long as `keep`
   await b.ok(sub);
   await b.ok(pub('t', 'in time'));
   assert.equal((await b.msg()).env.body, 'in time');
@@ -351,7 +351,7 @@ test('a flood into a queue that nobody empties: bounded memory, and a clear refu
   assert.equal(answer.op, 'err');
   assert.equal(answer.code, 'full');
   assert.ok(rss() - before < 200_000, `${rss() - before} KiB more after 100,000 messages`);
-  // The bus is as good as before: whoever reads gets the first 1024, and there is room again.
+  // The bus still works: once a message is acknowledged, there is room again.
   slow.say({ op: 'ack', tag: (await slow.msg()).tag });
   await until('room', async () => (await quick.ask(pub('t', 'fits'))).op === 'ok');
 });
@@ -390,7 +390,7 @@ test('the host ends: one of those who had joined hosts, the others join it, nobo
     await until('a new host', () => rest.some((w) => w.hosts()), 20_000);
     await until('all are back', () => rest.every((w) => w.text().match(/joined embedded bus/g).length === 2), 20_000);
     assert.equal(rest.filter((w) => w.hosts()).length, 1);
-    // The bus works: this connection is served by the new host, and hears itself.
+    // The bus works: this connection is served by the new host, and gets its own message.
     const again = await until('the socket', () => Line.connect(t, socket).catch(() => null));
     await again.ok({ op: 'sub', sid: 1, topic: 't', group: 'g' });
     await again.ok(pub('t', 'alive'));
@@ -419,7 +419,7 @@ test('TCP: on the loopback, with the token only', async (t) => {
   await right.ok(pub('t', 1));
   assert.equal((await right.msg()).env.source, 'me');
   assert.doesNotMatch(w.text(), /open-sesame/);
-  // Our own commands join that way, too.
+  // Our own commands join over TCP, too.
   const env = { BUS_TOKEN: 'open-sesame' };
   const file = writeConfig(tempDir(), { bus: { url: `tcp://127.0.0.1:${port}`, token: '${BUS_TOKEN}' } });
   const sent = await rialto(['bus', 'pub', 't', '{"via":"tcp"}', '-c', file], { env });
@@ -452,7 +452,7 @@ test('rialto bus tail prints what passes and steals nothing', async (t) => {
     return { text: () => text, trouble: () => trouble, ended: new Promise((resolve) => { child.on('close', resolve); }) };
   });
   await until('the tails have joined', () => tails.every((c) => /joined/.test(c.trouble())));
-  // They have said what they want right behind their hello; a bus that has answered that has read it.
+  // Each tail subscribes right after its hello; messages are sent until both have printed one.
   let sent = 0;
   while (!tails.every((c) => c.text())) {
     await a.ok(pub('work.now', { n: ++sent }, { correlationId: 'c1', messageType: 'A.B.Thing' }));
@@ -511,7 +511,7 @@ test('rialto bus pub: a long topic for the reply is taken as it is', async (t) =
   assert.equal((await waiting).code, 0);
 });
 
-// It waited for ever: the time for the reply began when the message was sent, and it never was.
+// The command waited for ever: the time for the reply began when the message was sent, and it was never sent.
 test('rialto bus pub: a bus that brings nothing to the reply topic is told of', async (t) => {
   const socket = path.join(tempDir(), 'deaf.sock');
   const deaf = net.createServer((c) => {
@@ -538,8 +538,8 @@ test('rialto bus proxy speaks MCP on its pipes and offers what the workers have'
   assert.match(JSON.stringify(result.content), /over the bus/);
 });
 
-// The embedded bus lives in its host's memory. What was under way when the host died had nobody to
-// answer it, and the caller heard of that at its timeout, ten minutes later here.
+// The embedded bus lives in its host's memory. Requests in flight when the host died were never answered,
+// and the caller was told only at its timeout, ten minutes later here.
 test('the host dies: who waits for an answer is told at once', async (t) => {
   const { url } = place();
   const host = await worker(t, url);
@@ -556,7 +556,7 @@ test('the host dies: who waits for an answer is told at once', async (t) => {
   const { error } = await within(60_000, 'the answer', answer);
   assert.match(error.message, /the host of the bus ended/);
   assert.equal(error.data.retryable, false);
-  // And the bus goes on with another host, once the worker is on it.
+  // The bus goes on with another host, once the worker has joined it.
   await until('the worker is back', () => far.text().match(/joined embedded bus/g).length === 2, 20_000);
   await client.waitFor('far__echo');
   const { result } = await client.request('tools/call', { name: 'far__echo', arguments: { x: 1 } });

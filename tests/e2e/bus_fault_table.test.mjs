@@ -1,7 +1,7 @@
-// Every bus and every fault: what becomes of one call, and that things go on afterwards. The issue's
-// words: each cell has its expected outcome, none is "hangs". Red first: RabbitMQ with a full disk,
-// whose callers were told of a timeout and not of the disk. How many of 1,000 calls survive the first
-// two faults is counted by bus_faults.mjs.
+// Every bus and every fault: what becomes of one call, and that things go on afterwards. Each cell has
+// its expected outcome, none is "hangs". What was wrong: callers of RabbitMQ with a full disk were told
+// of a timeout and not of the disk. How many of 1,000 calls survive the first two faults is counted by
+// bus_faults.mjs.
 import assert from 'node:assert/strict';
 import { execFileSync } from 'node:child_process';
 import path from 'node:path';
@@ -12,8 +12,8 @@ import { startProxy, startWorker } from './bus_fleet_scenarios.mjs';
 import { busServer, done } from './bus_worker_scenarios.mjs';
 import { descendants, logged, tempDir, until, within } from './lib.mjs';
 
-// What a cell may say. `says`: the error, none = a result. `runs`: how often the tool ran.
-// `at_once`: long before its time is over; the others have a short time and end with it.
+// The outcomes of a cell. `says`: the error (none: a result). `runs`: how often the tool ran.
+// `at_once`: long before the call's timeout; other errors have a short timeout and come with it.
 const outcomes = {
   'done': { runs: 1 },
   'done by another worker': { runs: 2 },
@@ -27,7 +27,7 @@ const outcomes = {
 
 const table = {
   'worker killed': {
-    'RabbitMQ': 'done by another worker', 'NATS': 'timed out, may be done', // it keeps nothing
+    'RabbitMQ': 'done by another worker', 'NATS': 'timed out, may be done', // NATS keeps no messages
     'NATS with JetStream': 'done by another worker', 'embedded': 'done by another worker',
   },
   'worker frozen': {
@@ -36,7 +36,7 @@ const table = {
   },
   'broker restarted': {
     'RabbitMQ': 'done', 'NATS': 'done',
-    'NATS with JetStream': 'done', 'embedded': 'failed at once, may be done', // its memory was the bus
+    'NATS with JetStream': 'done', 'embedded': 'failed at once, may be done', // the host's memory was the bus
   },
   'disk full': {
     'RabbitMQ': 'timed out for the full disk, not done later', 'NATS': 'done', // writes no files
@@ -49,10 +49,10 @@ const table = {
 };
 
 const SHORT = 4_000;
-const LONG = 60_000; // and 5 s more, which the proxy waits for the worker's word
-const unwatched = { after() {} }; // of what a test kills itself
+const LONG = 60_000; // the proxy waits 5 s more for the worker's answer
+const unwatched = { after() {} }; // for processes that a test kills itself
 
-/** The one call of a cell: {text, error, ms}; an error of the connection where the caller is gone. */
+/** The one call of a cell: {text, error, ms}; if the connection ends, the error begins with "gone". */
 async function callOnce(client, ms) {
   const began = Date.now();
   const { result, error } = await client.call('far__wait', { id: 'it', ms })
@@ -65,14 +65,14 @@ const running = (file) => until('the call runs', () => runs(file).length > 0, 30
 
 // --- disks ---
 
-// Not a byte can be added to any file from now on; who tries is killed, or gets an error.
+// From now on no file can grow; a process that tries is killed, or gets an error.
 const limitFiles = (pid, size) => execFileSync('prlimit', ['--pid', String(pid), `--fsize=${size}:unlimited`]);
 const noFiles = (pid) => ({ fill: () => limitFiles(pid, 0), free: () => limitFiles(pid, 'unlimited') });
 
 const disks = {
   'RabbitMQ': (rig) => ({
     fill: () => rig.broker.ctl('set_disk_free_limit', '1000000GB'),
-    // RabbitMQ blocks those who publish when they do: the call before shows that it has.
+    // RabbitMQ blocks a publisher when it publishes: this call makes it do so.
     async shown(w) {
       await w.call(1);
       await logged(w.proxy, /RabbitMQ accepts no messages/);
@@ -96,7 +96,7 @@ const disks = {
   'embedded': (rig) => noFiles(rig.broker.server.pid),
 };
 
-// A broker with room for little. The bus's own streams would reserve more, so there are others.
+// A broker with little room. The bus's own streams would reserve more, so smaller ones are made here.
 async function tightJetStream(t) {
   const nats = await startNats(t, { jetstream: true, store: '32MB' });
   const jsm = await (await nats.connect(t)).jetstreamManager();
@@ -104,7 +104,7 @@ async function tightJetStream(t) {
   return { bus: { url: nats.url, jetstream: true }, broker: nats };
 }
 
-// --- faults: each gives how the call ended, with the fault over ---
+// --- faults: each resolves to how the call ended, once the fault is over ---
 
 const faults = {
   async 'worker killed'(t, w) {
@@ -131,7 +131,7 @@ const faults = {
     const began = Date.now();
     await w.rig.broker.kill();
     await w.rig.broker.start();
-    const slow = Date.now() - began > 10_000; // with the pause before the next attempt it may be 30 s
+    const slow = Date.now() - began > 10_000; // with the pause before the next attempt the bus may be away for 30 s
     const end = await open;
     // A bus that is away for 30 s is given up, as docs/bus.md says.
     return slow && /the bus is away/.test(end.error ?? '') ? { ...end, text: 'it was given up', error: undefined } : end;
@@ -158,13 +158,13 @@ const faults = {
   },
 };
 
-/** Two workers with the same server where one is to be killed, and a proxy with its client. */
+/** One worker, or two with the same server if one is to be killed, and a proxy with its client. */
 async function startWorld(t, name, rig, fault, timeout) {
   const place = { bus: rig.bus, agent: `Agent${fault.replace(' ', '')}` };
   const file = path.join(tempDir(), 'done');
   const workers = [];
   const add = async (who) => workers.push(await startWorker(who, place, { far: busServer(file) }));
-  const endSelf = (server) => t.after(() => { try { process.kill(server.pid, 'SIGKILL'); } catch { /* it was killed */ } });
+  const endSelf = (server) => t.after(() => { try { process.kill(server.pid, 'SIGKILL'); } catch { /* already killed */ } });
   if (fault === 'worker killed') {
     for (let i = 0; i < 2; i++) await add(unwatched);
     workers.forEach(endSelf);
@@ -175,7 +175,7 @@ async function startWorld(t, name, rig, fault, timeout) {
   const { server: proxy, client } = await startProxy(mortal ? unwatched : t, place,
     { bus: { timeout: `${timeout}ms` }, wanted: ['far__wait'] });
   if (mortal) endSelf(proxy);
-  // The bound is the call's alone: what makes the fault may take its time, rabbitmqctl on a busy machine for one.
+  // Only the call itself has this limit: making the fault may take long, as rabbitmqctl does on a busy machine.
   const call = (ms) => within(timeout + 30_000, 'the call ends: it hangs', callOnce(client, ms));
   return { name, rig, place, file, workers, proxy, client, call };
 }
@@ -193,7 +193,7 @@ async function cell(t, name, rig, fault, outcome) {
   const timeout = outcome.says && !outcome.at_once ? SHORT : LONG;
   const w = await startWorld(t, name, rig, fault, timeout);
   const end = await faults[fault](t, w);
-  // One try may be lost: a new host of the embedded bus keeps nothing for a worker that is still on its way.
+  // One try may be lost: a new host of the embedded bus keeps nothing for a worker that has not joined yet.
   await until('things go on', async () => {
     const { result } = await within(10_000, 'one try', w.client.call('far__echo', { after: 1 })).catch(() => ({}));
     return result && !result.isError;

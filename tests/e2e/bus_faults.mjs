@@ -1,7 +1,7 @@
 // What is promised when things break: a broker killed and started again, a worker killed, a network
 // cut for ten seconds, each in the middle of 1,000 calls that must not be repeated. Every call ends
-// in exactly one reply or one clear error, and runs at most once: twice only where the broker gave it
-// again after a crash. Several engines are tried at the same time, for most of it is waiting.
+// in exactly one reply or one clear error, and runs at most once; twice only if the broker delivered it
+// again after a crash. Several engines are tried at the same time, because most of it is waiting.
 import assert from 'node:assert/strict';
 import fs from 'node:fs';
 import net from 'node:net';
@@ -17,7 +17,7 @@ import { descendants, logged, sleep, tempDir, until, within } from './lib.mjs';
 const CALLS = 1000;
 const AT_ONCE = 40;
 
-/** A wire between a program and its broker that can be cut: what is sent meanwhile is lost. */
+/** A connection between a program and its broker that can be cut: what is sent during the cut is lost. */
 class Wire {
   #pairs = new Set();
   #cut = false;
@@ -56,7 +56,7 @@ class Wire {
     this.#pairs.clear();
   }
 
-  /** Nothing gets through, and nobody notices by himself; then the connections are gone. */
+  /** For `ms` nothing gets through and no connection is closed; then all connections are dropped. */
   async cut(ms) {
     this.#cut = true;
     await sleep(ms);
@@ -66,8 +66,8 @@ class Wire {
 }
 
 /**
- * Makes CALLS calls of `count`, some at a time; `fault` runs once a third is through. Gives the ends
- * by id: 'done' or the error's text.
+ * Makes CALLS calls of `count`, AT_ONCE at a time; `fault` runs once a third of them has ended. Resolves
+ * to the ends by id: 'done' or the error's text.
  */
 async function callMany(client, name, fault) {
   const ends = new Map();
@@ -89,7 +89,7 @@ async function callMany(client, name, fault) {
   return ends;
 }
 
-/** Compares what was said with what was done, and prints the counts. */
+/** Compares the answers with the runs of the tool, and prints the counts. */
 function judge(t, what, ends, file, { twiceBy = [] } = {}) {
   const runs = new Map();
   for (const [id, pid] of done(file)) runs.set(id, [...(runs.get(id) ?? []), Number(pid)]);
@@ -118,8 +118,8 @@ async function natsFor(t, jetstream) {
   });
 }
 
-// Each gives a rig for one fault: {bus, limit: how long calls may take, broker, port, through(wire): the
-// bus behind a wire, engine(t), flood: bytes of each of the 100,000 messages}.
+// Each makes a rig for one fault: {bus, limit: how long calls may take, broker, port, through(wire): the
+// bus reached through a wire, engine(t), flood: bytes of each of the 100,000 messages}.
 export const engines = {
   async RabbitMQ(t) {
     const rabbit = await startRabbit(t);
@@ -131,7 +131,7 @@ export const engines = {
   },
   NATS: (t) => natsFor(t, false),
   'NATS with JetStream': (t) => natsFor(t, true),
-  // The broker is a Rialto that does nothing else; when it dies, one of the others takes its place.
+  // The broker is a Rialto that does nothing else; when it dies, one of the others hosts the bus.
   async embedded() {
     return async () => {
       const socket = path.join(tempDir(), 'bus.sock');
@@ -171,7 +171,7 @@ const faults = {
     const place = { bus: rig.bus, agent: 'Killed' };
     const file = path.join(tempDir(), 'done');
     const doomed = await launch({ after() {} }, { servers: { far: busServer(file) }, bus: { ...rig.bus, role: 'worker', agents: [place.agent] } });
-    t.after(() => { try { process.kill(doomed.pid, 'SIGKILL'); } catch { /* it was killed before */ } });
+    t.after(() => { try { process.kill(doomed.pid, 'SIGKILL'); } catch { /* already killed */ } });
     await startWorker(t, place, { far: busServer(file) });
     const { client } = await startProxy(t, place, { bus: rig.limit, wanted: ['far__count'] });
     const pids = new Set();
@@ -188,7 +188,7 @@ const faults = {
     const file = path.join(tempDir(), 'done');
     await startWorker(t, place, { far: busServer(file) }, rig.through(wire));
     const { client } = await startProxy(t, place, { bus: rig.limit, wanted: ['far__count'] });
-    t.after(() => wire.close()); // after those who use it have left
+    t.after(() => wire.close()); // after the programs that use it have ended
     const ends = await callMany(client, 'far__count', () => wire.cut(10_000));
     judge(t, 'network cut', ends, file);
     assert.match(await client.text('far__echo', { after: 1 }), /after/);
@@ -197,7 +197,7 @@ const faults = {
 
 const rss = (pid) => Number(/VmRSS:\s+(\d+)/.exec(fs.readFileSync(`/proc/${pid}/status`, 'utf8'))[1]) / 1024;
 
-/** 100,000 invokes at once for a worker whose server is slow; gives how many the bus took. */
+/** `n` invokes at once for a worker whose server is slow; resolves to how many the bus took. */
 async function flood(engine, agent, n, bytes) {
   const text = JSON.stringify({ toolCallId: 'c', toolName: 'wait', arguments: JSON.stringify({ id: 'p'.repeat(bytes), ms: 2000 }), sessionId: null });
   let taken = 0;
@@ -208,7 +208,7 @@ async function flood(engine, agent, n, bytes) {
     }).then(() => { taken++; }, () => {}));
     await Promise.all(batch);
     await engine.nc?.flush();
-    await new Promise((resolve) => { setImmediate(resolve); }); // what was written must get out
+    await new Promise((resolve) => { setImmediate(resolve); }); // lets Node write what is queued
   }
   return taken;
 }
@@ -244,7 +244,7 @@ export function runFaults(...names) {
             try {
               await run(sub, rig);
             } finally {
-              sub.after(() => rig.end?.()); // the last of all hooks: those who use it have left then
+              sub.after(() => rig.end?.()); // the last hook: the programs that use it have ended then
             }
           });
         }

@@ -23,7 +23,7 @@ async function work(t, rig, { servers = { main: handback() }, bus = {} } = {}) {
 const able = { headers: { 'rb-mcp-handback': '1' }, session: 's1' };
 const ask = (agent, params = mercury, options = able, server = 'main') => agent.text(server, 'ask', { method: 'elicitation/create', params }, options);
 
-/** Asks what must be handed back; the question's id. */
+/** Makes a call whose question must be handed back; resolves to the question's id. */
 async function open(agent, params, options, server) {
   const text = await ask(agent, params, options, server);
   assert.match(text, /needs input before it can finish 'ask'/);
@@ -47,7 +47,7 @@ export const handbackScenarios = {
     assert.match(text, /\[rialto\] The MCP server 'main' needs input.*\n {2}"Which Mercury do you mean\?"\n {2}Fields: meaning \(one of: planet, element; required\), size \(integer\)\n/);
     assert.match(text, /stays open for 10 minutes/);
     const id = /question_id: "(.*?)"/.exec(text)[1];
-    // What does not fit is told to the agent, not to the server, and the question stays.
+    // An answer that does not fit is refused to the agent, not sent to the server, and the question stays open.
     await refused(agent, id, { meaning: 'band' }, /value of 'meaning' does not fit.*open still/);
     await refused(agent, id, { meaning: 'planet', size: '3' }, /value of 'size'/);
     await refused(agent, id, { meaning: 'planet', size: 0 }, /value of 'size'/);
@@ -81,14 +81,14 @@ export const handbackScenarios = {
     assert.deepEqual({ ...request, request_id: null },
       { request_id: null, tool_name: 'ask', arguments: { overwrite: true }, server_alias: 'main', channel_id: null });
     await refused(agent, id, { overwrite: true }, /has an answer already, which waits to be approved/);
-    await decide(request, true, agent.name); // its own: counts for nothing
+    await decide(request, true, agent.name); // the agent's own approval: does not count
     await decide(request, false);
     assert.match((await first).error, /was not approved by 'desk'.*open still/);
     const second = answer(agent, id, { overwrite: true });
-    await decide(request, true); // to the request before
+    await decide(request, true); // answers the request before: does not count
     await decide(await until('the second request', () => asked[1], 20_000), true);
     assert.match((await second).result.content, /"overwrite":true/);
-    // A no to the question itself needs nobody.
+    // Declining the question needs no approval.
     assert.match((await answer(agent, await open(agent, sure), null, { decline: true })).result.content, /"decline"/);
   },
 
@@ -106,15 +106,15 @@ export const handbackScenarios = {
     await declined(form({ x: 'string' }));
     await declined(form({}));
     await declined({ mode: 'url', url: 'https://x.example/', elicitationId: '1', message: 'm' });
-    // Decisions, with nobody who could approve them.
+    // Decisions that nobody could approve.
     await declined(sure);
     await declined(form({ go: { type: 'string', oneOf: [{ const: 'Yes', title: 'y' }, { const: 'later', title: 'l' }] } }));
-    // Agents that did not say that they can answer; servers that are not to be answered.
+    // Agents that did not say that they can answer; servers whose questions are not handed back.
     await declined(mercury, { session: 's1' });
     await declined(mercury, able, 'plain');
     await declined(mercury, able, 'never');
     assert.match(await ask(agent, mercury, able, 'off'), /-32601/);
-    // A session has five questions open at most.
+    // A session has at most five open questions.
     for (let i = 0; i < 5; i++) await open(agent);
     await declined();
     await open(agent, mercury, { ...able, session: 's2' });

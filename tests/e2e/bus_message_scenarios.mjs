@@ -1,4 +1,4 @@
-// Messages as such, by the commands of the program and by our own connection beside it: what is
+// Messages themselves, by the commands of the program and by the test's own connection: what is
 // published by one is what the other reads.
 import assert from 'node:assert/strict';
 import { hexId } from './bus_agent.mjs';
@@ -16,7 +16,7 @@ async function tail(t, place, engine, pattern, probe) {
   const ended = new Promise((resolve) => { child.on('close', resolve); });
   t.after(async () => { child.kill('SIGTERM'); await within(10_000, 'the end of tail', ended); });
   const lines = () => text.split('\n').filter(Boolean).map((l) => JSON.parse(l));
-  // Until its subscription stands it hears nothing: what is sent meanwhile is only to find out.
+  // Probes are sent until it prints one: before its subscription is made it gets nothing.
   await until(`tail listens\n${trouble}`, async () => {
     await engine.publish(probe, message('Test.Probe', {}));
     await sleep(50);

@@ -27,7 +27,7 @@ async function listenOn(nc, subject) {
   return got;
 }
 
-// --- what stands on the wire ---
+// --- what is on the wire ---
 
 test('the envelope is single rb- headers, the body stands as it is', async (t) => {
   const nc = await plain.connect(t);
@@ -93,7 +93,7 @@ test('a field that is too long sends the message to the dead letters', async (t)
   await probe.logged(/dead letters: rb-reply-to is longer than 255 bytes/);
 });
 
-// Each was a line in the log.
+// Each message was a line in the log.
 test('poison comes in floods, and the log tells of it once a second', async (t) => {
   const probe = await startProbe(t, plain.url);
   await probe.sub('s', 'poison.x', 'g', { verdict: 'dead' });
@@ -139,7 +139,7 @@ test('patterns: one segment, any number of them, in the middle, and everything',
     assert.deepEqual(own(name), [...expected].sort(), name);
   }
   assert.deepEqual(own('all'), [...topics].sort());
-  // What NATS clients say among themselves is nobody's topic.
+  // Subjects that NATS clients use internally are not topics.
   assert.deepEqual(probe.messages('all').filter((m) => /^(_INBOX|\$)/.test(m.topic)), []);
 });
 
@@ -174,8 +174,8 @@ test('no more than prefetch messages are out at a time', async (t) => {
   assert.deepEqual(numbers(probe.messages()), upTo(10));
 });
 
-// Subscriptions were looked at in the order they were made, from the first on each time: a flood into
-// the first left nothing to the others until it was over.
+// Subscriptions were served in the order they were made, each time from the first: a flood into the
+// first left nothing for the others until it was over.
 test('a flood into one subscription leaves the others their turn', async (t) => {
   const probe = await startProbe(t, plain.url);
   await probe.sub('first', 'flood.a', 'g');
@@ -213,11 +213,11 @@ for (const way of ['stop', 'kill']) {
     await server[way]();
     await a.wait('down');
     await b.wait('down');
-    a.pub('again.x', { body: { n: 2 } }); // while nobody is there
+    a.pub('again.x', { body: { n: 2 } }); // while the server is down
     await server.start();
     await a.wait('up', 2);
     await b.wait('up', 2);
-    // Plain NATS drops what nobody hears. Ours is sent again until the others are back as well.
+    // Plain NATS drops messages without a subscriber. Ours are sent again until the subscriber is back as well.
     assert.equal((await a.wait('sent', 2)).how, 'sent');
     a.pub('again.x', { body: { n: 3 } });
     await until('both messages', () => [2, 3].every((n) => numbers(b.messages()).includes(n)));
@@ -243,7 +243,7 @@ test('a server that stands still blocks nobody: the outbox keeps, the end is in 
   await probe.sub('s', 'still.x', 'g');
   server.pause();
   for (let i = 0; i < 64; i++) probe.pub('still.x', { body: 'x'.repeat(500_000) }, { wait: 2000 });
-  // 32 MB are more than any socket takes. The loop still tells the time.
+  // 32 MB are more than any socket takes. Timers must still fire.
   assert.equal((await probe.wait('sent', 64)).how, 'expired');
   await probe.leave();
   server.resume();
@@ -307,12 +307,12 @@ test('TLS: the certificate and the name in it are checked', async (t) => {
   }
   const stranger = new Probe(t, server.url); // with the system's authorities
   assert.match((await stranger.wait('down')).why, /certificate|TLS|SSL/i);
-  // The same machine by a name that is not in the certificate.
+  // The same machine by an address that is not in the certificate.
   const other = new Probe(t, server.urlAs(null, null, '127.0.0.2'), ['--ca', certificate.ca]);
   await other.wait('down');
   assert.equal(other.of('up').length, 0);
-  // A server that insists gets TLS, and is checked, also when the address does not ask for it. The
-  // other way round nothing is sent.
+  // A server that requires TLS gets it, with its certificate checked, even if the address does not ask for
+  // TLS. If the address asks for TLS and the server has none, nothing is sent.
   const polite = await startProbe(t, server.url.replace('tls://', 'nats://'), ['--ca', certificate.ca]);
   polite.pub('tls.polite', { body: {} });
   assert.equal((await polite.wait('sent')).how, 'sent');
@@ -361,7 +361,7 @@ test('JetStream: who leaves gives back at once what was not settled', async (t) 
   await a.wait('message');
   await b.sub('s', 'back.x', 'crew');
   a.do({ op: 'unsub', name: 's' });
-  const again = await b.wait('message', 1, 12_000); // well before the server would have lost patience
+  const again = await b.wait('message', 1, 12_000); // well before the server would deliver it again by itself
   assert.equal(again.redelivered, true);
 });
 
@@ -397,8 +397,8 @@ test('JetStream: a stream that is there already is used as it is', async (t) => 
   await assert.rejects(streams.info('rialto_mine'), /not found/);
 });
 
-// What was published to a stream that somebody had deleted was stored nowhere, and nobody was told:
-// this message and all that followed, until the next reconnect.
+// What was published to a stream that had been deleted was stored nowhere, and nobody was told: this
+// message and all that followed, until the next reconnect.
 test('JetStream: a stream that is deleted under us comes back, and nothing is missing in it', async (t) => {
   const probe = await startProbe(t, jet.url, keeping);
   const { streams } = await (await jet.connect(t)).jetstreamManager();
@@ -418,9 +418,9 @@ test('JetStream: a stream that is deleted under us comes back, and nothing is mi
   assert.equal(probe.of('down').length, 0);
 });
 
-// How often it was delivered stands in the address for its acknowledgement, if that is one of
-// JetStream's. What anybody else sends to where we wait counted as never delivered, and to wait for
-// "one less than never" before the next attempt is not defined in C.
+// The delivery count is in the reply subject for the acknowledgement, if that is one of JetStream's. A
+// message of anybody else in our inbox counted as delivered zero times, and the delay before the next
+// attempt was computed from one less, which is undefined behaviour in C.
 test('JetStream: a stranger in the inbox of a consumer is tried again like anybody', async (t) => {
   const nc = await jet.connect(t);
   const probe = await startProbe(t, jet.url, keeping);
@@ -447,7 +447,7 @@ test('JetStream on a server without it: a clear reason', async (t) => {
   assert.match((await probe.wait('down')).why, /no JetStream here .*-js/);
 });
 
-// --- what takes its time, side by side ---
+// --- slow tests, in parallel ---
 
 describe('in time', { concurrency: true }, () => {
   test('a message is tried again three times, then it is a dead letter', async (t) => {
@@ -477,11 +477,11 @@ describe('in time', { concurrency: true }, () => {
     await a.wait('sent', 5);
     await a.wait('message', 5);
     await b.wait('message', 5);
-    await server.stop(); // in order: killed, it may forget acknowledgements it had not written down yet
+    await server.stop(); // not killed: it might lose acknowledgements that are not on disk yet
     await a.wait('down');
     a.pub('copy.x', { body: { n: 6 } });
     await server.start();
-    // What g1 had and did not settle comes again, and says so; g2 is done with its copies.
+    // What g1 got and did not settle is delivered again, marked as such; g2 has acknowledged its copies.
     await until('the new one', () => numbers(b.messages()).includes(6), 60_000);
     await until('all of g1', () => a.messages().filter((m) => m.redelivered).length >= 5
       && numbers(a.messages()).includes(6), 60_000);
@@ -508,7 +508,7 @@ describe('in time', { concurrency: true }, () => {
     slow.pub('slow.x', { body: { n: 1 } });
     const { tag } = await slow.wait('message');
     await idle.sub('s', 'slow.x', 'team');
-    await sleep(20_000); // longer than the 15 s without a sign of life after which it would be
+    await sleep(20_000); // longer than the 15 s without progress after which it would be
     assert.equal(slow.messages().length + idle.messages().length, 1);
     slow.do({ op: 'settle', name: 's', tag, verdict: 'ack' });
     slow.pub('slow.x', { body: { n: 2 } });

@@ -1,5 +1,5 @@
-// How the NATS engine comes to a server: keys and credentials, TLS first, servers of a cluster that it is
-// told of, servers that shut down, and servers that are none.
+// How the NATS engine connects to a server: keys and credentials, TLS first, servers of a cluster that it
+// learns of, servers that shut down, and servers that do not speak NATS.
 import assert from 'node:assert/strict';
 import fs from 'node:fs';
 import net from 'node:net';
@@ -20,14 +20,14 @@ function file(text) {
   return name;
 }
 
-/** One message to ourselves: everything works. */
+/** Sends one message to ourselves: everything works. */
 async function works(probe, topic) {
   await probe.sub(topic, topic, 'g');
   probe.pub(topic, { body: { n: 1 } });
   await until('the message', () => probe.messages(topic).length);
 }
 
-// --- who we are ---
+// --- credentials ---
 
 test('an NKEY signs us in, another one is refused, and no seed is ever shown', async (t) => {
   const [user, stranger] = [createUser(), createUser()];
@@ -93,7 +93,7 @@ test('a file without a key is refused at once', async (t) => {
     assert.match(probe.stderr, reason);
     assert.doesNotMatch(probe.stderr, /SUPER/);
   }
-  // A server that knows nobody by a key asks for no signature: better told than let in by chance.
+  // A server without key authentication asks for no signature: an error is better than being let in by chance.
   const probe = new Probe(t, server.url, ['--credentials', file(seedOf(createUser()))]);
   assert.match((await probe.wait('down')).why, /asks for no signature/);
 });
@@ -147,7 +147,7 @@ test('a server that shuts down is left before it cuts us, and what it has sent i
 test('servers that a cluster tells by address are checked by the name we came with', async (t) => {
   const certificate = makeCertificate(tempDir(), 'DNS:localhost');
   const server = await startNats(t, { tls: certificate });
-  // The same server by its address, which is not in the certificate, as what another one tells.
+  // Another server tells the address of this one, which is not in the certificate.
   const greeter = await listen(t, (socket) => socket.end(`INFO ${JSON.stringify({
     max_payload: 1048576, headers: true, tls_required: true, connect_urls: [`127.0.0.1:${server.port}`] })}\r\n`));
   const probe = await startProbe(t, `tls://localhost:${greeter.port}`, ['--ca', certificate.ca]);
@@ -173,9 +173,9 @@ test('TLS comes first where the address says so', async (t) => {
   assert.match((await other.wait('down')).why, /certificate|TLS/);
 });
 
-// --- servers that are none ---
+// --- servers that do not speak NATS ---
 
-/** A TCP server for each connection, until the test ends: {port, count()}. */
+/** A TCP server that calls `onSocket` for each connection, until the test ends: {port, count()}. */
 async function listen(t, onSocket) {
   let count = 0;
   const open = new Set();
@@ -216,7 +216,7 @@ for (const [what, said, reason] of [
 
 test('a server that is none does not keep us from one that is', async (t) => {
   const [liar, server] = [await listen(t, (socket) => socket.write('nonsense\r\n')), await startNats(t)];
-  for (let i = 0; i < 4; i++) { // whichever comes first
+  for (let i = 0; i < 4; i++) { // either may be tried first
     await works(await startProbe(t, `nats://127.0.0.1:${liar.port},127.0.0.1:${server.port}`), `liar.n${i}`);
   }
 });

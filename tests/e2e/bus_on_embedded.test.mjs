@@ -1,4 +1,4 @@
-// Everything that is asked of the bus, on the embedded bus over its socket.
+// All scenarios of the bus, on the embedded bus over its socket.
 import { after } from 'node:test';
 import { embeddedRig, runAll } from './bus_rig.mjs';
 import { attachmentScenarios } from './bus_attachment_scenarios.mjs';

@@ -1,4 +1,4 @@
-// Everything that is asked of the bus, on a real nats-server; what goes both ways also with JetStream.
+// All scenarios of the bus, on a real nats-server; those of proxies and fleets also with JetStream.
 import { after } from 'node:test';
 import { startNats } from './brokers.mjs';
 import { natsRig, runAll } from './bus_rig.mjs';

@@ -1,4 +1,4 @@
-// Everything that is asked of the bus, on a real RabbitMQ.
+// All scenarios of the bus, on a real RabbitMQ.
 import { after } from 'node:test';
 import { startRabbit } from './brokers.mjs';
 import { rabbitRig, runAll } from './bus_rig.mjs';

@@ -34,7 +34,7 @@ export class Probe {
     return this.events.filter((e) => e.event === event);
   }
 
-  /** Waits for the n-th event of a kind and gives it. */
+  /** Waits for the n-th event of a kind and resolves to it. */
   async wait(event, n = 1, ms = 30_000) {
     return until(`${n} × ${event}`, () => this.of(event)[n - 1], ms)
       .catch((e) => { throw new Error(`${e.message}\n${JSON.stringify(this.events).slice(0, 2000)}\n${this.stderr}`); });
@@ -83,7 +83,7 @@ export class Probe {
   }
 }
 
-/** A probe that is on the bus. */
+/** A probe that has joined the bus. */
 export async function startProbe(t, url, args = []) {
   const probe = new Probe(t, url, args);
   await probe.wait('up');

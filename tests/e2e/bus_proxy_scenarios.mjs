@@ -18,7 +18,7 @@ async function meet(t, rig, { handlers = {}, bus = {}, servers = {}, index = tru
     ...handlers,
   });
   const proxy = await launch(t, { servers, bus: { ...place.bus, role: 'proxy', agents: [place.agent], ...bus } });
-  // It asks once its subscriptions stand: what is announced from now on reaches it.
+  // The proxy asks once its subscriptions are made: what is announced from now on reaches it.
   await until('the proxy asks for what there is', () => bridge.refreshed > 0, 20_000);
   const client = await new HttpClient(proxy.url).connect();
   if (index) {
@@ -130,7 +130,7 @@ export const proxyScenarios = {
     assert.equal(error.data.reason, 'timeout');
     assert.equal(Number(env.headers['rb-timeout-ms']) <= 1000, true, env.headers['rb-timeout-ms']);
     assert.ok(took >= 1000, `${took} ms is less than the bridge was given`);
-    // The answer that comes now finds nobody, and is dropped.
+    // The answer that comes now belongs to no call any more, and is dropped.
     await bridge.reply(env, invoked(body, { content: 'too late' }));
     await logged(proxy, /dropped a reply that nobody waits for/);
   },
@@ -208,7 +208,7 @@ export const proxyScenarios = {
     await until('the empty list', async () => (await client.toolNames()).length === 0);
     const { error } = await client.call('files__other');
     assert.match(error.message, /files__other/);
-    // And it may come back.
+    // The server may come back.
     await bridge.index({ files: { tools: ['other'] } });
     await client.waitFor('files__other');
   },
@@ -220,7 +220,7 @@ export const proxyScenarios = {
     await client.waitFor('files__read_file');
     const before = asked(bridge, 'manage').length;
     await bridge.index(entry);
-    await bridge.index({ marker: { tools: [] } }); // what comes after it shows that it was read
+    await bridge.index({ marker: { tools: [] } }); // once this is read, the entry was read before
     await until('the marker is asked for', () => asked(bridge, 'manage').some((a) => a.body.serverName === 'marker'));
     assert.equal(asked(bridge, 'manage').filter((a) => a.body.serverName === 'files').length, before);
   },

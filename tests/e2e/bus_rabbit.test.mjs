@@ -1,5 +1,5 @@
-// The RabbitMQ engine on a real broker, with amqplib as the other side: what stands on the wire is
-// what RockBot reads and writes, and nothing stops for good.
+// The RabbitMQ engine on a real broker, with amqplib as the other side: what is on the wire is what
+// RockBot reads and writes, and nothing stops for good.
 import assert from 'node:assert/strict';
 import crypto from 'node:crypto';
 import net from 'node:net';
@@ -26,7 +26,7 @@ async function agent(t, vhost = '/') {
   return { connection, channel };
 }
 
-/** A queue of the agent's own on a topic; what arrives is collected. */
+/** A queue of the agent's own on a topic; resolves to the list of messages that arrive. */
 async function listenOn(channel, topic) {
   const got = [];
   const { queue } = await channel.assertQueue('', { exclusive: true });
@@ -35,7 +35,7 @@ async function listenOn(channel, topic) {
   return got;
 }
 
-/** As RockBot publishes a request. */
+/** Publishes as RockBot publishes a request. */
 function publish(channel, topic, body, { headers = {}, ...more } = {}) {
   channel.publish('rockbot', topic, Buffer.from(body), {
     contentType: 'application/json', deliveryMode: 2, timestamp: 1771400000, messageId: hex32(),
@@ -158,8 +158,8 @@ test('a wildcard gets both topics; * is one segment, # any number', async (t) =>
 });
 
 // A subscription takes several round trips on a channel of its own, a publish none: a proxy that
-// subscribed to its reply topic and asked at once was answered before its queue was there, and waited
-// for ever.
+// subscribed to its reply topic and sent a request at once was answered before its queue existed, and
+// waited for ever.
 test('what is published after a subscription was asked for finds it', async (t) => {
   const probe = await startProbe(t, rabbit.url('g'));
   for (let i = 0; i < 5; i++) {
@@ -183,7 +183,7 @@ test('one group shares, another gets its own copy', async (t) => {
   assert.deepEqual(two.messages('copy').map((m) => m.env.body.i), [...Array(40).keys()], 'in order');
 });
 
-// Who subscribes for the answers and asks at once must not be quicker than his own queue.
+// A client that subscribes for the answers and publishes at once must not overtake its own queue.
 test('a message right behind a subscription finds it', async (t) => {
   const probe = await startProbe(t, rabbit.url('a'));
   for (let i = 0; i < 5; i++) {
@@ -228,7 +228,7 @@ test('too large to publish is refused; too large to take is a dead letter', asyn
   await probe.sub('s', 'limit.x', 'limit');
   probe.pub('limit.x', { body: { text: 'x'.repeat(100000) } });
   assert.equal((await probe.wait('sent')).how, 'too large');
-  // Its headers do not fit a frame of 128 KiB.
+  // These headers do not fit into a frame of 128 KiB.
   probe.pub('limit.x', { headers: { tracestate: 'x'.repeat(140000) }, body: {} });
   assert.equal((await probe.wait('sent', 2)).how, 'too large');
 
@@ -256,7 +256,7 @@ test('verdicts: retry comes again, dead goes to the dead letters', async (t) => 
   assert.equal(dead.properties.headers['x-death'][0].queue, 'rockbot.verdict');
   assert.equal(dead.fields.routingKey, 'verdict.x');
 
-  // Settling the same twice, or something that never was, does no harm.
+  // Settling a message twice, or one that never existed, does no harm.
   probe.do({ op: 'settle', name: 's', tag: m.tag, verdict: 'ack' });
   probe.do({ op: 'settle', name: 's', tag: '123456', verdict: 'ack' });
   publish(channel, 'verdict.x', '{"n":2}');
@@ -268,7 +268,7 @@ test('verdicts: retry comes again, dead goes to the dead letters', async (t) => 
   assert.equal(await channel.get('rockbot.verdict.dlq'), false);
 });
 
-// A table in a table in a table ... in the headers would have had us recurse for each of them.
+// Tables nested in tables in the headers would have made us recurse once for each.
 test('a message with headers that cannot be read is a dead letter', async (t) => {
   const { channel } = await agent(t, 'b');
   const probe = await startProbe(t, rabbit.url('b'));
@@ -292,7 +292,7 @@ test('prefetch bounds what is unsettled', async (t) => {
   assert.equal(probe.messages().length, 3);
   probe.do({ op: 'settle', name: 's', tag: probe.messages()[1].tag, verdict: 'ack' });
   assert.deepEqual((await probe.wait('message', 4)).env.body, { n: 3 });
-  // What it does not settle goes back when it leaves.
+  // Unsettled messages go back to the queue when their subscriber leaves.
   await probe.leave();
   await until('nine are back', async () => (await channel.checkQueue('rockbot.prefetch')).messageCount === 9);
 });
@@ -311,11 +311,11 @@ test('queues as RockBot declares them', async (t) => {
   assert.deepEqual(found['rockbot.short'].arguments,
     { ...mainArguments('tool.short.*'), 'x-expires': 86400000, 'x-message-ttl': 3600000 });
   assert.deepEqual(found['rockbot.short.dlq'].arguments, { ...deadArguments, 'x-expires': 86400000 });
-  // The same with RockBot's own widths of numbers must not be refused.
+  // Declaring the same queues with the integer widths that RockBot uses must not be refused.
   await channel.assertQueue('rockbot.mcp-bridge.A', { durable: true, arguments: mainArguments('tool.invoke.mcp') });
   await channel.assertQueue('rockbot.mcp-bridge.A.dlq', { durable: true, arguments: deadArguments });
 
-  // The ephemeral ones go with their subscriber; the others wait for the next.
+  // The ephemeral queues go with their subscriber; the others wait for the next one.
   probe.do({ op: 'unsub', name: 'e' });
   await until('the ephemeral queues are gone', async () => Object.keys(await queues('c')).length === 2, 30_000);
   await probe.leave();
@@ -393,7 +393,7 @@ test('a channel that the broker closes comes back, its messages with it', async 
   publish(channel, 'slow.x', '{"n":1}');
   const first = await probe.wait('message');
   await probe.logged(/ended the channel while consuming: 406/);
-  await patience(1_800_000, 60_000); // with the next one, or one after it: this command may take its time
+  await patience(1_800_000, 60_000); // takes effect for a later channel: this command may be slow
   const closed = () => probe.stderr.match(/ended the channel while consuming: 406/g).length;
   await until('the message once more than it was taken back', () => probe.of('message').length === closed() + 1, 60_000);
   const second = probe.of('message').at(-1);
@@ -412,7 +412,7 @@ test('a broker that blocks publishers is waited for', async (t) => {
   await probe.sub('s', 'blocked.x', 'blocked');
   await rabbit.ctl('set_vm_memory_high_watermark', '0.000001');
   try {
-    probe.pub('blocked.x', { body: { n: 0 } }); // RabbitMQ says it to those who publish
+    probe.pub('blocked.x', { body: { n: 0 } }); // RabbitMQ tells a publisher only when it publishes
     await probe.logged(/accepts no messages/);
     for (let n = 1; n < 50; n++) probe.pub('blocked.x', { body: { n } });
   } finally {
@@ -438,8 +438,8 @@ test('a broker that stands still is noticed by its silence', async (t) => {
   await probe.wait('message');
 });
 
-// What was queued for a broker that reads nothing kept its socket open for a second more, and the
-// program that had left the bus by then was aborted.
+// What was queued for a broker that reads nothing kept the socket open for a second more, and the
+// program, which had left the bus by then, was aborted.
 test('a broker that stands still keeps nobody from leaving', async (t) => {
   const probe = await startProbe(t, rabbit.url('g'));
   rabbit.pause();
@@ -460,7 +460,7 @@ test('a user needs the rights that docs/bus.md names, and no more', async (t) =>
   const { channel } = await agent(t, 'b');
   await until('the dead letter', async () => (await channel.checkQueue('rockbot.rights.dlq')).messageCount === 1);
 
-  // An exchange of another name is none of its business.
+  // The user has no rights on an exchange of another name.
   const other = new Probe(t, rabbit.url('b', 'tools'), ['--exchange', 'other']);
   assert.match((await other.wait('down')).why, /publishing to 'other': 403 ACCESS_REFUSED/);
   await other.leave();
@@ -527,7 +527,7 @@ test('TLS: the certificate and its name are checked', async (t) => {
   await Promise.all([stranger.leave(), misnamed.leave(), plain.leave()]);
 });
 
-// See bus_rabbit_wire.test.mjs; these are RabbitMQ's own words.
+// The same as in bus_rabbit_wire.test.mjs, with the messages of a real RabbitMQ.
 test('a message larger than max_message_size is refused, the others arrive', async (t) => {
   const probe = await startProbe(t, safeRabbit.url('a'), ['--ca', secret.ca]);
   await probe.sub('s', 'large.x', 'large');
@@ -553,7 +553,7 @@ test('a broker that is killed and comes back finds everybody again', async (t) =
   assert.equal(probe.messages().find((m) => m.env.body.n === 2).env.messageId, 'b'.repeat(32));
   await until('both sent', () => probe.of('sent').length === 2);
 
-  // In order this time: the broker says goodbye.
+  // An orderly shutdown this time: the broker closes the connection with a reason.
   await rabbit.stop();
   assert.match((await probe.wait('down', 2)).why, /320 CONNECTION_FORCED/);
 });

@@ -25,7 +25,7 @@ const answers = {
   '60.10': [60, 11], '60.20': [60, 21, 0], '60.30': [60, 31, 0], '85.10': [85, 11],
 };
 
-/** {url, said: [{kind, channel, name, payload}], send(bytes)}: it knows no queue, only the manners. */
+/** {url, said: [{kind, channel, name, payload}], send(bytes)}: has no queues, only answers as a broker does. */
 async function fakeBroker(t, { frameMax = 131072, heartbeat = 0, mute = [], hearing } = {}) {
   const broker = { said: [], connections: 0 };
   const server = net.createServer((socket) => {
@@ -88,7 +88,7 @@ test('nothing is published while the broker blocks us', async (t) => {
   probe.pub('a.b', { body: { n: 1 } });
   probe.pub('a.b', { body: { n: 2 } });
   probe.do({ op: 'sub', name: 's', topic: 'x', group: 'g', verdict: 'ack' });
-  await broker.heard('60.20'); // the rest goes on: a subscription behind them is made
+  await broker.heard('60.20'); // the rest goes on: a later subscription is made
   assert.equal(broker.count(PUBLISH), 0);
   broker.send(method(0, 10, 61));
   await broker.heard(PUBLISH, 2);
@@ -96,8 +96,8 @@ test('nothing is published while the broker blocks us', async (t) => {
   await probe.wait('sent', 2);
 });
 
-// A broker may be out of memory for hours, and publishers go on: each of their messages has its
-// deadline, and was kept to be sent long after that, in memory without end.
+// A broker may be out of memory for hours while publishers go on: each message has its deadline, but was
+// kept to be sent long after that, in memory without a limit.
 test('what waits for a broker that blocks us has an end', async (t) => {
   const broker = await fakeBroker(t);
   const probe = await startProbe(t, broker.url, ['--max-outbox', '100000']);
@@ -119,10 +119,10 @@ test('what waits for a broker that blocks us has an end', async (t) => {
 });
 
 // One answer larger than the broker's max_message_size ended the connection, and did so again each
-// time it was sent after a reconnect: for everybody, until its deadline.
+// time it was sent after a reconnect, which disturbed all others until its deadline.
 test('a message larger than the broker takes is refused, and is no trouble to the others', async (t) => {
   const most = 5000;
-  let n = 0; // of publishes on this connection
+  let n = 0; // number of publishes on this connection
   const broker = await fakeBroker(t, {
     hearing(self, { kind, name, payload }) {
       if (name === '10.40') n = 0;
@@ -140,13 +140,13 @@ test('a message larger than the broker takes is refused, and is no trouble to th
   assert.match((await probe.wait('down')).why, /max size 5000/);
   await probe.wait('sent', 3);
   assert.deepEqual(probe.of('sent').map((e) => [e.n, e.how]).sort(), [[1, 'sent'], [2, 'too large'], [3, 'sent']]);
-  probe.pub('a.b', { body: { text: 'x'.repeat(most) } }); // it is known now
+  probe.pub('a.b', { body: { text: 'x'.repeat(most) } }); // the limit is known now
   assert.equal((await probe.wait('sent', 4)).how, 'too large');
   assert.equal(broker.connections, 2);
 });
 
-// A user without the right to publish: each message ended the connection, and the next was made
-// within 2 s every time, for ever, because each began as if all were well.
+// A user without the right to publish: each message ended the connection, and we reconnected within 2 s
+// every time, for ever, because each connection began well.
 test('a broker that lets us in and then ends the connection is not tried again ever as fast', async (t) => {
   const broker = await fakeBroker(t, {
     hearing(self, { name }) {
@@ -177,10 +177,10 @@ test('frames are as small as the broker wants them', async (t) => {
 
 test('heartbeats go out twice as often as agreed, and keep the connection', async (t) => {
   const broker = await fakeBroker(t, { heartbeat: 2 });
-  const probe = await startProbe(t, broker.url); // wants 30 s; the smaller one counts
+  const probe = await startProbe(t, broker.url); // wants 30 s; the smaller value counts
   const beats = () => broker.said.filter((f) => f.kind === BEAT).length;
   assert.deepEqual([...broker.said.find((f) => f.name === '10.31').payload.subarray(-2)], [0, 2]);
-  await until('six of them', () => beats() >= 6, 30_000); // it would have given up after four
+  await until('six of them', () => beats() >= 6, 30_000); // 6 s: the probe gives up after 4 s of silence
   assert.equal(probe.of('down').length, 0, probe.stderr);
 });
 
@@ -204,7 +204,7 @@ test('a broker that does not say goodbye is left all the same', async (t) => {
   await probe.leave();
 });
 
-// Each of these ends the connection with a reason, and the next one is made.
+// Each of these ends the connection with a reason, and the engine reconnects.
 const header = (size) => frame(HEADER, 2, [...u16(60), ...u16(0), ...u64(size), ...u16(0)]);
 const deliver = method(2, 60, 60, short('rialto'), u64(1), 0, short('rockbot'), short('a.b'));
 const crimes = {
@@ -244,7 +244,7 @@ test('what comes for a channel that is closed is passed over', async (t) => {
     method(9, 60, 60, short('x'), u64(1), 0, short('x'), short('x')), frame(BEAT, 0, []));
   probe.pub('a.b', { body: {} });
   await broker.heard(PUBLISH);
-  broker.send(ack(1)); // what was sent before has been read when this is
+  broker.send(ack(1)); // once this is read, all before it was read, too
   await probe.wait('sent');
   assert.equal(probe.messages().length, 0);
   assert.equal(probe.of('down').length, 0);

@@ -1,13 +1,13 @@
 // Where the scenarios of the bus run: one rig for each engine, with one interface. `limit` is about
-// the largest body that its bus takes. `place(t)` is a corner of a bus for one test: {bus: what stands
-// in the configuration, agent: a name of its own, engine(t): the test's own connection, join(t, name):
-// an agent on one, host(t): who keeps an embedded bus alive}.
+// the largest body that its bus takes. `place(t)` is a place on a bus for one test: {bus: the section of
+// the configuration, agent: a unique name, engine(t): the test's own connection, join(t, name): an agent
+// with its own connection, host(t): starts a Rialto that keeps an embedded bus alive}.
 import path from 'node:path';
 import { describe, test } from 'node:test';
 import { Agent, LineEngine, NatsEngine, RabbitEngine } from './bus_agent.mjs';
 import { serve, tempDir, until } from './lib.mjs';
 
-/** serve(), with more patience: these tests run beside brokers and each other. */
+/** serve() with longer limits: these tests run beside brokers and each other. */
 export const launch = (t, config, options = {}) => serve(t, config, { slack: 5, ...options });
 
 let agents = 0;
@@ -48,7 +48,7 @@ export function natsRig(t, nats) {
   };
 }
 
-/** Makes a test of each scenario; four at a time, for most of them wait for something. */
+/** Makes a test of each scenario; four at a time, because most of them wait for something. */
 export function runAll(rig, ...tables) {
   describe(`the bus on ${rig.name}`, { concurrency: 4 }, () => {
     for (const [name, run] of tables.flatMap(Object.entries)) test(`${rig.name}: ${name}`, (t) => run(t, rig));

@@ -7,7 +7,7 @@ import { dotnetJson, hexId } from './bus_agent.mjs';
 import { launch } from './bus_rig.mjs';
 import { fake, logged, root, sleep, tempDir, until } from './lib.mjs';
 
-/** The configuration entry of the fixture server that writes down what it does into `file`. */
+/** The configuration entry of the fixture server, which logs what it does to `file`. */
 export function busServer(file = path.join(tempDir(), 'done'), ...settings) {
   return { command: process.execPath, args: [path.join(root, 'tests/fixture/bus_server.mjs'), file, ...settings] };
 }
@@ -17,11 +17,11 @@ export function done(file) {
   return fs.existsSync(file) ? fs.readFileSync(file, 'utf8').trim().split('\n').map((l) => l.split(' ')) : [];
 }
 
-/** A worker with these servers on a bus of its own, and its agent, which has heard of them. */
+/** A worker with these servers on a bus of its own, and its agent, which has their announcements. */
 async function work(t, rig, servers, { bus = {}, config = {}, hears = Object.keys(servers) } = {}) {
   const place = await rig.place(t);
-  // First the agent where a broker is there already: it then need not ask, and gets no answer that
-  // repeats, a second later, what it has heard, among the announcements that a test looks at.
+  // If there is a broker already, the agent joins first and need not ask for a refresh: the answer would
+  // repeat, a second later, an announcement among those that a test looks at.
   const early = place.host ? null : await place.join(t, place.agent, { refresh: false });
   const worker = await launch(t, { servers, bus: { ...place.bus, role: 'worker', agents: [place.agent], ...bus }, ...config });
   const agent = early ?? await place.join(t, place.agent);
@@ -30,8 +30,8 @@ async function work(t, rig, servers, { bus = {}, config = {}, hears = Object.key
 }
 
 /**
- * Most tests need nothing of their own: one worker and its agent serve them all. To be made before
- * the first test begins, for what is started inside of a test ends with it.
+ * Most tests need nothing of their own: one worker and its agent serve them all. Must be called before
+ * the first test begins, because what is started inside a test ends with it.
  */
 export async function startShared(rig) {
   const file = path.join(tempDir(), 'done');
@@ -158,7 +158,7 @@ export const workerScenarios = {
     await until('the removal', () => !agent.tools.has('grown'), 20_000);
   },
 
-  // A bridge with a plain mcp.json announced itself in words that the first generation of agents does not know.
+  // A bridge with a plain mcp.json announced itself only in messages that the first generation of agents does not know.
   'without a word about discovery every generation of agents hears what it knows': async (t, rig) => {
     const { agent } = await work(t, rig, { main: fake() });
     await until('its tools', () => agent.tools.has('add'), 20_000);
@@ -386,7 +386,7 @@ export const workerScenarios = {
     await agent.engine.publish('tool.invoke.mcp', env);
     await until('it ran', () => done(file).some(([x]) => x === id));
     await agent.engine.publish('tool.invoke.mcp', env);
-    await agent.text('Main', 'echo'); // what comes after shows that the second was seen
+    await agent.text('Main', 'echo'); // once this is answered, the second one was read
     await sleep(200);
     assert.equal(done(file).filter(([x]) => x === id).length, 1);
   },
@@ -404,7 +404,7 @@ export const workerScenarios = {
     assert.ok(!done(file).some(([x]) => x === id));
   },
 
-  // It was carried out, half a minute being allowed for clocks that differ.
+  // Such a call was carried out, because half a minute was allowed for clocks that differ.
   'a worker that stood still does not do what nobody waits for any more': async (t, rig) => {
     const file = path.join(tempDir(), 'done');
     const place = await rig.place(t);
@@ -418,17 +418,17 @@ export const workerScenarios = {
       await agent.publish('tool.invoke.mcp', 'RockBot.Tools.ToolInvokeRequest',
         { toolCallId: 'c', toolName: 'count', arguments: JSON.stringify({ id: 'late' }), sessionId: null },
         { correlationId: hexId(), replyTo: `tool.result.${agent.name}`, headers: { 'rb-mcp-server': 'main', 'rb-timeout-ms': '2000' } });
-      await sleep(6000); // longer than its caller waits, and the second that stamps may be wrong
+      await sleep(6000); // longer than its caller waits, plus the second that timestamps may be off
     } finally {
       process.kill(worker.pid, 'SIGCONT');
     }
-    await agent.text('main', 'count', { id: 'after' }); // what comes after shows that the first was seen
+    await agent.text('main', 'count', { id: 'after' }); // once this is answered, the first one was read
     assert.deepEqual(done(file).map(([id]) => id), ['after']);
   },
 
   'a reply too large for the bus is an error that says so': async (t, rig) => {
     const { agent } = rig.shared;
-    // Just small enough to come from the server, and with the call's long id too large to go out.
+    // Small enough to come from the server, but too large for the bus with the call's long id.
     const error = await agent.error('Main', 'big', { bytes: rig.limit - 1000 }, { callId: 'c'.repeat(2000) });
     assert.deepEqual([error.code, error.isRetryable], ['execution_failed', false]);
     assert.match(error.message, /large|bytes/i);
@@ -567,7 +567,7 @@ export const workerScenarios = {
     const place = await rig.place(t);
     const file = path.join(tempDir(), 'done');
     const config = { servers: { main: busServer(file) }, bus: { ...place.bus, role: 'worker', agents: [place.agent] } };
-    await place.host?.(t); // so that the bus does not go away with the first of them
+    await place.host?.(t); // so that the bus does not end with the first worker
     const first = await launch(t, config);
     const second = await launch(t, config);
     await Promise.all([first, second].map((w) => logged(w, /joined /)));

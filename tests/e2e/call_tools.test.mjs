@@ -11,8 +11,8 @@ import {
 const terminal = path.join(path.dirname(fakeBin), 'terminal');
 const png = Buffer.from('iVBORw0KGgoAAAANSUhEUgAAAAEAAAABCAYAAAAfFcSJAAAADUlEQVR42mNk+M9QDwADhgGAWjR9awAAAABJRU5ErkJggg==', 'base64');
 
-// A server with what the fake one lacks: pictures, required arguments, a form. It leaves a file where it
-// was started.
+// A server with what the fake one lacks: pictures, required arguments, a form. It writes a file when it
+// is started.
 const script = `
 import fs from 'node:fs';
 import readline from 'node:readline';
@@ -57,7 +57,7 @@ const both = (dir) => writeConfig(dir, {
 });
 const wasStarted = (dir, name) => fs.existsSync(path.join(dir, `${name}.started`));
 
-// Runs a command on a terminal; `script` is a list of [pattern to wait for, what to type].
+// Runs a command on a terminal; `dialogue` is a list of [pattern to wait for, what to type].
 async function atTerminal(t, args, dialogue, { env = {}, columns = 100 } = {}) {
   const child = start(terminal, [String(columns), '40', rialtoBin, ...args], {
     stdio: ['pipe', 'pipe', 'inherit'], env: { ...process.env, TERM: 'xterm', ...env },

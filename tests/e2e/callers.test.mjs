@@ -1,4 +1,4 @@
-// All hosts share one daemon, so ${TOKEN} was that of whichever host had started it, and every project of an editor
+// All hosts share one daemon, so ${TOKEN} was that of the host that had started it, and all projects of an editor
 // shared one server that ran in the user's home. Now each shim brings its own values, and servers for which
 // they differ get an instance of their own (docs/decisions/022-callers-variables.md).
 import assert from 'node:assert/strict';
@@ -51,12 +51,12 @@ test('each host has its own values; those with the same share a process', async 
   assert.equal(tB1.pid, tB2.pid);
   assert.notEqual(tA1.pid, tB1.pid);
   assert.equal(tB1.env.TOKEN_OF_TEST, undefined, 'a server gets what its entry says');
-  // The daemon was started by the first host and has its token: it is not for those who have none.
+  // The daemon was started by the first host and has its token, which hosts without one must not get.
   assert.match(await failure(none), /'one' is not available: no value for TOKEN_OF_TEST .*rialto stdio/);
   assert.ok((await call(none, 'all__whoami')).result, 'the other servers work');
   const shared = await Promise.all([a1, b1, none].map(async (c) => (await call(c, 'all__whoami')).result.structuredContent.pid));
   assert.equal(new Set(shared).size, 1, 'what is the same for all is shared');
-  // No status, log or file has a value.
+  // No value shows in the status, the log or any file.
   const shown = [h.log(), (await rialto(['status', '--json', '-c', h.file], { env: h.env })).stdout, (await rialto(['calls', '-c', h.file], { env: h.env })).stdout,
     (await rialto(['logs', '-c', h.file], { env: h.env })).stdout];
   for (const dir of ['state', 'cache']) {
@@ -67,7 +67,7 @@ test('each host has its own values; those with the same share a process', async 
   }
   assert.ok(shown.length > 4);
   for (const text of shown) assert.doesNotMatch(text, /secret-value/);
-  // The last one that has it takes the process along.
+  // The process ends with the last host that uses it.
   await b1.stop();
   assert.equal((await told(b2)).pid, tB1.pid);
   await b2.stop();
@@ -113,13 +113,13 @@ test('a reload that names a variable: hosts that are here bring it', async (t) =
   await c.waitFor('one__tell');
   await until('its value', async () => (await call(c)).result && (await told(c)).env.SEEN === 'later-secret-value');
   assert.equal((await call(c, 'all__whoami')).result.structuredContent.pid, before, 'the others run on');
-  // The entry changes: the caller's instance is another.
+  // The entry changes: the caller gets a new instance.
   fs.writeFileSync(h.file, JSON.stringify({ listen: '127.0.0.1:0', servers: { all: fake('--name', 'all'), one: withToken({ env: { SEEN: '${TOKEN_OF_TEST}', MORE: '1' } }) } }));
   await until('the new entry', async () => (await call(c)).result && (await told(c)).env.MORE === '1');
   assert.equal((await told(c)).env.SEEN, 'later-secret-value');
 });
 
-// A host that worked on a long call lost it to a reload that had nothing to do with it.
+// A host lost a long call to a reload that had nothing to do with it.
 test('a reload does not end the calls of hosts that have to be asked again', async (t) => {
   const h = home(t, { servers: { all: fake('--name', 'all') } });
   const c = await h.host([], { env: { TOKEN_OF_TEST: 'later-secret-value' } }).connect();
@@ -168,7 +168,7 @@ test('scope: project: an instance for each folder, found by .git, started in it'
   assert.deepEqual(b.args, ['--root', two]);
   assert.equal(a.pid, deep.pid);
   assert.notEqual(a.pid, b.pid);
-  // Who comes by HTTP has no folder, and is told so; the daemon is none the worse for it.
+  // A client that connects by HTTP has no folder, and is told so; the daemon's health is not affected.
   const [daemon] = await h.daemons();
   const http = await new HttpClient(`http://${daemon.listen[0]}/mcp`).connect();
   assert.match(await failure(http), /runs in the folder of a project/);

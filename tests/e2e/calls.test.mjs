@@ -42,7 +42,7 @@ test('every call is there with what it was given and how it ended, newest first'
   const { json } = await get(server, `/api/calls/${all.at(-1).id}`);
   assert.deepEqual([json.arguments, json.result.structuredContent, json.cut], [{ message: 'hi' }, { message: 'hi' }, { arguments: false, result: false }]);
   assert.equal(json.arguments_bytes, '{"message":"hi"}'.length);
-  // And what is asked for less.
+  // The list can be filtered.
   assert.deepEqual((await list(server, '?server=beta')).map((c) => c.name), ['crash', 'error']);
   assert.deepEqual((await list(server, '?failed=1&limit=2')).map((c) => c.name), ['crash', 'beta__nothing']);
   assert.deepEqual((await list(server, `?after=${crashed.id}`)).map((c) => c.name), ['echo', 'sleep']);
@@ -75,7 +75,7 @@ test('long bodies are cut, and secrets do not show, on the edge neither', async 
   const short = await shown();
   assert.equal(short.arguments.message, 'the key is ***');
   assert.doesNotMatch(JSON.stringify(short), /hunter2|abcdefghijklmnop/);
-  // Wherever the cut falls, no part of it is left.
+  // Wherever the text is cut, no part of the secret is left.
   for (let at = 16 * 1024 - 60; at < 16 * 1024; at += 7) {
     await client.call('a__echo', { message: `${'x'.repeat(at)}${secret}${'y'.repeat(9000)}` });
     const long = await shown();
@@ -90,7 +90,7 @@ test('what is kept is bounded, and record: 0 keeps nothing', async (t) => {
   const small = await serveAndConnect(t, { ...two, record: '256KiB' }, up);
   for (let i = 0; i < 60; i++) await small.client.call('alpha__echo', { message: `${i} ${'x'.repeat(10_000)}` });
   const kept = await list(small.server, '?limit=1000');
-  assert.ok(kept.length > 3 && kept.length < 13, `${kept.length}`); // 20 KB each and more
+  assert.ok(kept.length > 3 && kept.length < 13, `${kept.length}`); // each takes 20 KB and more
   assert.match((await get(small.server, `/api/calls/${kept[0].id}`)).json.arguments.message, /^59 /);
   const none = await serve(t, { ...two, record: 0 });
   const { status, json } = await get(none, '/api/calls');

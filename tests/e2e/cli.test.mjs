@@ -25,7 +25,7 @@ async function refused(code, args, options) {
   return run.stderr;
 }
 
-// What `check` finds is its output, so it stands on stdout; only its own trouble goes to stderr.
+// What `check` finds is its output and goes to stdout; only its own failures go to stderr.
 async function found(args) {
   const run = await rialto(['check', ...args]);
   assert.equal(run.code, 2, run.stdout + run.stderr);
@@ -123,7 +123,7 @@ test('tools lists names and descriptions; --json gives the list itself', async (
   assert.ok(list.find((tool) => tool.name === 'alpha__echo').inputSchema);
 });
 
-// Servers write descriptions and errors, and a terminal obeys what it is sent.
+// Servers write descriptions and errors, and a terminal obeys control characters in what it prints.
 test('control characters of servers do not reach the terminal', async () => {
   const file = writeConfig(tempDir(), {
     servers: { alpha: { ...fake('--name', 'alpha'), tools: { echo: { description: 'red \u001b[31m \u009b31m\u0007 end' } } } },
@@ -157,7 +157,7 @@ test('call that fails ends with 1 and says why', async () => {
   assert.match(await refused(2, ['call', '-c', file, 'alhpa', 'echo']), /alhpa/);
 });
 
-// It was said twice, the second time with the reason of something else.
+// The error was reported twice, the second time with an unrelated reason.
 test('output that cannot be written: status 1, and the reason once', async () => {
   const file = writeConfig(tempDir(), oneServer);
   for (const args of [['tools', '-c', file], ['config', '--explain'], ['version']]) {

@@ -12,7 +12,7 @@ import {
 const inspector = path.join(npmFolder,
   'node_modules/@modelcontextprotocol/inspector/clients/launcher/build/index.js');
 
-// Two clients of two SDK lines, one way to make them.
+// Two SDK lines, with one way to make clients of them.
 const sdks = {
   v1: {
     Client: load('@modelcontextprotocol/sdk/client/index.js').Client,
@@ -46,7 +46,7 @@ function threeServers() {
 
 const wanted = ['everything__echo', 'files__read_text_file', 'memory__read_graph'];
 
-/** What every client must be able to do; `call` gives the result of a tool call. */
+/** What every client must be able to do; `call` resolves to the result of a tool call. */
 async function useAllThree(call, files, mark) {
   const echoed = await call('everything__echo', { message: `hi ${mark}` });
   assert.match(echoed.content[0].text, new RegExp(`hi ${mark}`));

@@ -1,7 +1,7 @@
 // What a call depends on is confirmed before the call is sent. On a busy machine the first log line of a tool
-// was missing through us: over HTTP, logging/setLevel and the call behind it are two requests that overtake
-// each other. And an agent's subscription was acknowledged before the server had it, so the agent's next call
-// changed a resource that nobody was subscribed to yet. A server that never answers must not hold anybody up.
+// was missing: over HTTP, logging/setLevel and the call after it are two requests that can overtake each other.
+// Also, an agent's subscription was acknowledged before the server had it, so the agent's next call changed a
+// resource that nobody was subscribed to yet. A server that never answers must not hold up anybody for long.
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import { HttpClient, serve, sleep, until } from './lib.mjs';
@@ -17,7 +17,7 @@ const lists = {
 };
 const capabilities = { tools: {}, logging: {}, resources: { subscribe: true } };
 
-/** A server that answers these methods late, or never; `steps` has what it got and did, in order. */
+/** A server that answers method `slow` late, or never; `steps` has what it got and did, in order. */
 async function slowServer(t, modern, slow, wait = () => sleep(LATE_MS)) {
   const steps = [];
   const results = modern
@@ -67,7 +67,7 @@ for (const [agent, connect] of [
     assert.ok((await client.request('tools/call', { name: 's__touch', arguments: {} })).result);
     assert.deepEqual(steps, ['asked', 'confirmed', 'call']);
     assert.ok((await client.request('tools/call', { name: 's__touch', arguments: {} })).result);
-    assert.deepEqual(steps, ['asked', 'confirmed', 'call', 'call']); // known by now
+    assert.deepEqual(steps, ['asked', 'confirmed', 'call', 'call']); // the level is confirmed by now
   });
 }
 
@@ -81,7 +81,7 @@ test('a server that never answers logging/setLevel is called all the same', asyn
 for (const [era, modern, method] of [['stateless', true, 'subscriptions/listen'], ['initialize', false, 'resources/subscribe']]) {
   test(`agents are told of a subscription when a server of the ${era} era has it`, async (t) => {
     const { steps, url } = await slowServer(t, modern, method);
-    // Two agents that want the same wait for the same.
+    // Two agents that want the same subscription wait for the same confirmation.
     const streams = await Promise.all([1, 2].map(() => new ModernClient(url).listen({ resourceSubscriptions: ['x://a'] })));
     for (const stream of streams) {
       await stream.waitFor('notifications/subscriptions/acknowledged');

@@ -1,4 +1,4 @@
-// The official conformance suite through rialto, with our fixture server behind it: each era of the
+// The official conformance suite through rialto, with our fixture server as its upstream: each era of the
 // fixture, on each transport, against both revisions; and rialto's own client against the suite's
 // servers. What does not pass is named here with its reason, and in docs/conformance.md for people;
 // a scenario that fails without being named, or passes although it is named, fails the test.
@@ -73,8 +73,8 @@ for (const over of ['stdio', 'http']) {
 
 // --- rialto as a client ---
 
-// Scenarios about OAuth: the driver is also the person who signs in, and rialto has a folder of its
-// own to keep tokens in. The suite runs extensions and old revisions only when forced to.
+// Scenarios about OAuth: the driver also plays the person who signs in, and rialto keeps its tokens in
+// a temporary folder. The suite runs extensions and old revisions only when forced to.
 const old = ['auth/2025-03-26-oauth-metadata-backcompat', 'auth/2025-03-26-oauth-endpoint-fallback'];
 const extensions = ['auth/client-credentials-jwt', 'auth/client-credentials-basic',
   'auth/enterprise-managed-authorization', 'auth/wif-jwt-bearer'];

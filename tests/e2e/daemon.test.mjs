@@ -33,7 +33,7 @@ test('hosts share one daemon and one set of servers, and leave nothing behind', 
 test('twenty shims at the same instant start one daemon', async (t) => {
   const h = home(t, one);
   fs.mkdirSync(path.join(h.runtime, 'rialto'), { recursive: true, mode: 0o700 });
-  // A socket file that an earlier daemon has left behind is in the way of nobody.
+  // A socket file that an earlier daemon has left behind must not disturb.
   const [, socket] = (await h.host(['--wait', '0']).connect().then(() => h.daemons()))[0].log.match(/([^/]+)\.log$/);
   await h.kill('SIGKILL');
   assert.ok(fs.existsSync(path.join(h.runtime, 'rialto', socket)), 'a stale socket');
@@ -126,7 +126,7 @@ test('a read-only home and a missing runtime folder stop nobody', async (t) => {
   const c = await new StdioClient(t, rialtoBin, ['stdio', '-c', h.file], { env }).connect();
   assert.match(c.stderr, /without a log/);
   assert.equal(typeof await pid(c), 'number');
-  await c.stop(20_000); // else it starts another
+  await c.stop(20_000); // otherwise it would start another daemon
   await h.kill('SIGTERM', env, 15_000);
 });
 
@@ -172,7 +172,7 @@ test('subscriptions live on in the next daemon', async (t) => {
   await client.callTool({ name: 'n__count', arguments: { ms: 0 } });
   await until('another', () => updates.length >= 2);
   assert.equal(updates[1], resources[0].uri);
-  await client.close(); // before the daemon, or its shim would start another
+  await client.close(); // before the daemon ends, or its shim would start another
 });
 
 test('a view and a single server, by the shim', async (t) => {

@@ -1,5 +1,5 @@
-// What may never happen, however daemon and shims end: a process that is left, a call without an answer, a
-// call that ran twice.
+// What may never happen, however daemon and shims end: a process that is left behind, a call without an
+// answer, a call that ran twice.
 import assert from 'node:assert/strict';
 import fs from 'node:fs';
 import path from 'node:path';
@@ -53,7 +53,7 @@ test('kill -9 of the daemon at any point: every call has one answer, and none ru
     const [{ pid }] = await until('a daemon', async () => { const all = await h.daemons(); return all.length && all; });
     const family = descendants(pid);
     for (let i = 0; i < 5; i++) call();
-    await sleep(round * 7); // from before they arrive to after they are answered
+    await sleep(round * 7); // over the rounds: from before the calls arrive to after they are answered
     process.kill(pid, 'SIGKILL');
     for (let i = 0; i < 5; i++) call();
     await until('all answers', () => ids.every((id) => c.messages().some((m) => m.id === id)), 20_000);

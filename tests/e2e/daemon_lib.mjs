@@ -1,4 +1,4 @@
-// A user's home with a configuration, hosts that run `rialto stdio` in it, and the daemons these start:
+// A user's home with a configuration, hosts that run `rialto stdio` in it, and the daemons that they start:
 // all of them end with the test.
 import fs from 'node:fs';
 import path from 'node:path';
@@ -8,7 +8,7 @@ export function home(t, config) {
   const dir = tempDir();
   const runtime = tempDir();
   const file = writeConfig(dir, { listen: '127.0.0.1:0', ...config });
-  const files = []; // other daemons of this user are none of our business
+  const files = []; // other daemons of this user are ignored
   const env = { XDG_RUNTIME_DIR: runtime, XDG_STATE_HOME: path.join(dir, 'state'), XDG_CACHE_HOME: path.join(dir, 'cache'), HOME: dir };
   const status = async (where = env) => {
     const { stdout } = await rialto(['status', '--json'], { env: where, cwd: where.HOME === dir ? dir : '/' });
@@ -38,10 +38,10 @@ export function home(t, config) {
       hosts.push(client);
       return client;
     },
-    /** The log of the only daemon that was ever started here. */
+    /** The logs of all daemons that were started here. */
     log: () => fs.readdirSync(path.join(dir, 'state/rialto')).filter((n) => n.endsWith('.log'))
       .map((n) => fs.readFileSync(path.join(dir, 'state/rialto', n), 'utf8')).join(''),
-    /** `rialto serve` by hand. */
+    /** Starts `rialto serve` directly. */
     async serve() {
       const child = start(rialtoBin, ['serve', '-c', file], { env: { ...process.env, ...env }, stdio: 'ignore', cwd: dir });
       await until('the daemon', async () => (await status()).length);

@@ -1,5 +1,5 @@
-// What stands at the daemon's address: a page for browsers, a few lines for everybody else, and in
-// what headers. What the page does is looked at in dashboard_page.test.mjs and page_*.test.mjs.
+// What the daemon's address serves: a page for browsers, a few lines for all other clients, and with
+// which headers. What the page does is tested in dashboard_page.test.mjs and page_*.test.mjs.
 import assert from 'node:assert/strict';
 import { createHash } from 'node:crypto';
 import { before, test } from 'node:test';
@@ -104,7 +104,7 @@ test('the page itself takes no token, everything it shows does', async () => {
   assert.match(known.text, /^Rialto /);
 });
 
-// Agents connect to "/" by WebSocket. What makes a request one for the page must not be a way past the gate.
+// Agents connect to "/" by WebSocket. The headers of a request for the page must not bypass the token check.
 test('asking for HTML is no way around the token for what else stands at the address', async () => {
   for (const protocols of [['mcp'], []]) {
     const ws = new WebSocket(guarded.origin.replace('http', 'ws'), protocols, { headers: { Accept: BROWSER } });

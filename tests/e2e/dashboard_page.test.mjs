@@ -1,6 +1,6 @@
-// The page in a real browser, as people have known it from the first day: servers, calls, the log, approvals and tokens; that
-// nothing which servers and agents say becomes part of it, and that it comes back when the daemon does. What is newer is in
-// page_*.test.mjs.
+// The page in a real browser, with what it had from the beginning: servers, calls, the log, approvals and tokens; that
+// nothing which servers and agents send becomes part of the page, and that it comes back when the daemon does. What is
+// newer is in page_*.test.mjs.
 import assert from 'node:assert/strict';
 import { createHash } from 'node:crypto';
 import fs from 'node:fs';
@@ -43,7 +43,7 @@ test('servers, calls with what they carried, the log, and addresses for agents',
   assert.match(await rows.nth(2).innerText(), /\d:\d\d:\d\d[^]*alpha\s+.*echo[^]*ok\s+\d+ ms/);
   assert.match(await rows.nth(1).innerText(), /beta\s+.*fail[^]*error/);
 
-  // By the keyboard alone.
+  // With the keyboard alone.
   const link = page.locator('#calls-list').getByRole('link', { name: 'echo' });
   await link.focus();
   await page.keyboard.press('Enter');
@@ -64,7 +64,7 @@ test('servers, calls with what they carried, the log, and addresses for agents',
   await shoot(page, 'calls');
 
   await visit(page, 'Servers');
-  await shows(page, 'tr[data-server=beta]', /16\s+2\s+2\b/); // tools, calls, and both of these went wrong
+  await shows(page, 'tr[data-server=beta]', /16\s+2\s+2\b/); // tools, calls, and both calls failed
 
   await visit(page, 'Log');
   await shows(page, '#log', /info\s+beta\s+[^]*call \d+ of error failed/);
@@ -94,7 +94,7 @@ test('a long result is cut, and says so; a call under way shows its result when 
   await shows(page, '[data-pane=Result]', /^Result\s+97\.\d KiB\s+cut: only its beginning was kept/);
   assert.ok((await text(page, '[data-pane=Result] pre')).length < 50_000);
 
-  // Nothing ends it before it was seen: its server is stopped then.
+  // A call that does not end by itself: its server is stopped once the page shows it.
   const ended = client.call('alpha__sleep', { ms: 600_000 });
   await visit(page, 'Calls');
   const row = 'tr.call:has(a:text-is("sleep"))';
@@ -166,7 +166,7 @@ test('calls that wait are approved and refused in every view, with their argumen
     await visit(page, name);
     assert.ok(await page.getByRole('button', { name: 'Approve echo on alpha' }).isVisible(), name);
   }
-  // What could not be said is not shown as said.
+  // A decision that could not be sent is not shown as made.
   await page.route('**/api/approvals/*', (route) => route.abort());
   await page.getByRole('button', { name: 'Approve echo on alpha' }).click();
   await shows(page, '#notice', /That did not work/);
@@ -179,7 +179,7 @@ test('calls that wait are approved and refused in every view, with their argumen
   const second = client.call('alpha__echo', { message: 'two' });
   await shows(page, '[data-approval]', /refused in/);
   await shoot(page, 'approval');
-  // It stays for a moment, without buttons: watched from within the page, so that it is not missed.
+  // The item stays for a moment, without buttons: watched from within the page, so that it is not missed.
   const seen = page.waitForFunction(() => {
     const item = document.querySelector('[data-approval]');
     return item?.querySelector('.soft').innerText === 'refused' && !item.querySelector('.bar button:not([hidden])');
@@ -191,7 +191,7 @@ test('calls that wait are approved and refused in every view, with their argumen
   assert.match(result.content[0].text, /refused by the operator/);
 });
 
-// Names, arguments, results, last words and log lines, each with HTML that would tell of itself.
+// Names, arguments, results, stderr and log lines, each with HTML that would show if it were interpreted.
 test('nothing that servers and agents say becomes part of the page', async (t) => {
   const evil = (where) => `<img src=/pwned-${where} onerror="window.pwned='${where}'"><script>window.pwned='${where}'</script><b>${where}</b>`;
   const file = path.join(tempDir(), 'result');
@@ -228,13 +228,13 @@ test('nothing that servers and agents say becomes part of the page', async (t) =
   assert.equal(await page.evaluate(() => window.pwned), undefined);
   assert.equal(await page.locator('main :is(img, script, b)').count(), 0);
   assert.deepEqual(page.asked.filter((p) => p.includes('pwned')), []);
-  // The page could not do it even if it tried.
+  // The page could not insert HTML even if it tried (Trusted Types).
   const tried = await page.evaluate(() => { try { document.body.innerHTML = '<p>'; return 'done'; } catch (e) { return e.name; } });
   assert.equal(tried, 'TypeError');
   page.wrong = page.wrong.filter((w) => !/TrustedHTML/.test(w));
 });
 
-/** An address that stays the same while daemons behind it come and go. */
+/** An address that stays the same while daemons are stopped and started there. */
 async function address(t) {
   const open_ = new Set();
   const door = net.createServer((socket) => {
@@ -252,7 +252,7 @@ async function address(t) {
   return { origin: `http://127.0.0.1:${door.address().port}`, lead(server) { door.target = server && Number(new URL(server.origin).port); } };
 }
 
-// It took up to ten seconds to notice that the daemon was back.
+// The page took up to ten seconds to notice that the daemon was back.
 test('it says so when the daemon is gone, and comes back with the next one, soon', async (t) => {
   const door = await address(t);
   const first = await serveAndConnect(t, two(), up);
@@ -265,7 +265,7 @@ test('it says so when the daemon is gone, and comes back with the next one, soon
   await shows(page, '#lost', /does not answer[^]*Next try in \d+ s\./);
   await shows(page, '#health', /^No answer$/);
   assert.equal(await count(page), 1, 'what was known stays in sight');
-  await sleep(6000); // long enough for pauses that grow to have grown
+  await sleep(6000); // long enough for growing pauses to have grown
 
   const second = await serveAndConnect(t, { control: 'off', servers: { gamma: fake('--name', 'gamma') } }, ['gamma__echo']);
   await second.client.call('gamma__fail');

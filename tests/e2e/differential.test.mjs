@@ -1,6 +1,6 @@
 // The same few hundred requests, once to server-everything itself and once through rialto, on every
 // pair of transports and eras. The answers must be the same: byte for byte in the initialize era,
-// and but for the members that the stateless era wants in the other. Where they differ on purpose,
+// and in the stateless era except for the members that it adds. Where they differ on purpose,
 // the difference has a name here, and a name that no request needs any more fails the test.
 import assert from 'node:assert/strict';
 import { once } from 'node:events';
@@ -25,7 +25,7 @@ function* echoes() {
   const texts = ['', ' ', 'plain', 'ümläut ß', '日本語', '😀🏳️‍🌈', '\u0000\u0001\u001f', '\u007f\u0080\ufffe', '\ud83d\ude00',
     'line\nbreak\r\ttab', '"quoted" \\back/slash', '</script>', '\u2028\u2029', 'a'.repeat(10_000), '{"json":true}', 'rialto1.abc'];
   for (const message of texts) yield call('echo', { message });
-  // As somebody else may write it.
+  // The same in unusual notations.
   yield call('echo', '{"message":"\\u0041\\u00e9\\ud83d\\ude00\\/"}');
   yield call('echo', '{ "message" : "blanks" ,\t"more":[ 1 , 2 ] }');
   yield ['tools/call', '{"arguments":{"message":"arguments first"},"name":"echo"}'];
@@ -170,7 +170,7 @@ const parsed = (raw) => JSON.parse(raw);
 const isError = (m) => m.error !== undefined;
 const errorOf = (m) => m.error?.code;
 
-// Each says when it applies, and checks what is left to check.
+// Each returns whether it applies, and checks the rest of the answer.
 const differences = {
   'lists come in one page, so there is no cursor to give': (method, params, direct, bridged) => {
     if (!/\/list$/.test(method) || !('cursor' in params)) return false;
@@ -202,7 +202,7 @@ const body = (raw) => {
   const m = parsed(raw);
   return m.error !== undefined ? { error: m.error } : { result: m.result };
 };
-// The raw text of the result or the error, wherever it stands in the message.
+// The raw text of the result or the error, wherever it is in the message.
 function rawBody(raw) {
   const at = raw.search(/"(result|error)":/);
   const from = raw.slice(at);
@@ -257,9 +257,9 @@ function isEqual(a, b) {
   }
 }
 
-// --- asking ---
+// --- sending requests ---
 
-/** One after the other. */
+/** Sends the requests one after the other. */
 const oneByOne = (ask) => async (requests) => {
   const answers = [];
   for (const [i, [method, params]] of requests.entries()) {
@@ -268,7 +268,7 @@ const oneByOne = (ask) => async (requests) => {
   return answers;
 };
 
-/** All at once; the answers come as they like. */
+/** Sends all requests at once; the answers may come in any order. */
 const allAtOnce = (agent, rewrite = (params) => params) => async (requests) => {
   const before = agent.lines.length;
   requests.forEach(([method, params], i) => {
@@ -333,7 +333,7 @@ async function legacyOverStdio(t, file) {
   return allAtOnce(agent);
 }
 
-/** The duplex pipes that are no child process, with what allAtOnce needs: send and lines. */
+/** A duplex pipe that is not a child process, with what allAtOnce needs: send and lines. */
 async function pipeTo(t, url, open) {
   const agent = { lines: [] };
   agent.send = await open(t, url, (text) => agent.lines.push(text));
@@ -378,7 +378,7 @@ const overOldSse = (t, url) => pipeTo(t, url, async (tt, at, take) => {
     }
   })().catch(() => {}); // ended by the test
   await until('the endpoint', () => endpoint);
-  // In order: each is taken before the next is sent.
+  // In order: each message is accepted before the next is sent.
   let last = Promise.resolve();
   return (text) => {
     last = last.then(() => exchange(endpoint, { headers: { 'Content-Type': 'application/json' }, body: text }));
@@ -404,7 +404,7 @@ test('server-everything, directly and through rialto', async (t) => {
     return { url: `http://127.0.0.1:${port}/${place}`, ...(place === 'sse' && { transport: 'sse' }) };
   };
   const servers = { stdio: entry, HTTP: await remote('streamableHttp', 'mcp'), SSE: await remote('sse', 'sse') };
-  // Each time a fresh one: some tools leave something behind at the server.
+  // A new bridge each time: some tools leave state behind at the server.
   const through = async (tt, server) => `${(await serve(tt, { servers: { everything: server } })).url}/everything`;
   const fileFor = (server) => writeConfig(tempDir(), { names: 'bare', servers: { everything: server } });
 

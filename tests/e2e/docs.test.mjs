@@ -1,5 +1,5 @@
 // The documents are true: pages made of tables are up to date, links lead somewhere, samples of configurations are
-// accepted, commands and their options exist, and the first ten minutes work as they stand.
+// accepted, commands and their options exist, and the first ten minutes work as written.
 import assert from 'node:assert/strict';
 import { execFileSync } from 'node:child_process';
 import crypto from 'node:crypto';
@@ -45,7 +45,7 @@ test('the version is the same everywhere, and the changelog is in order', async 
   assert.match((await check()).stderr, /has no date/);
 });
 
-/** The anchors of a page, made as GitHub makes them. */
+/** The anchors of a page, as GitHub makes them. */
 const anchors = (file) => [...read(file).matchAll(/^#+ (.*)$/gm)].map((m) => m[1].toLowerCase()
   .replace(/\[([^\]]*)\]\([^)]*\)/g, '$1').replace(/[^\w\- ]/g, '').replaceAll(' ', '-'));
 
@@ -110,8 +110,8 @@ test('every command in a page exists, and so do its options', () => {
   assert.deepEqual(wrong, []);
 });
 
-// Commands of the pages about the bus, the conductor and signing in, and all those of other programs, were run by nobody.
-// Targets of make are only looked up (above): most of them take minutes, and have runs of their own.
+// No test ran the commands of the pages about the bus, the conductor and signing in, nor those of other programs.
+// Targets of make are only looked up (above): most of them take minutes, and are run elsewhere.
 test('every command that a page shows is run by a test', () => {
   const without = listed.filter(([row]) => !row).map(([, c]) => `${c.page}: ${c.text}`);
   assert.deepEqual(without, [], 'shown, but in no row of shown.mjs');
@@ -184,7 +184,7 @@ test('the sample of the README works as it stands', async () => {
   const dir = tempDir();
   fs.mkdirSync(path.join(dir, 'bin'));
   fs.symlinkSync(rialtoBin, path.join(dir, 'bin/rialto'));
-  const env = { PATH: `${dir}/bin`, HOME: dir, XDG_CACHE_HOME: dir }; // without npx, which would fetch
+  const env = { PATH: `${dir}/bin`, HOME: dir, XDG_CACHE_HOME: dir }; // without npx, which would use the network
   const sample = blocks('README.md').find((b) => b.kind === 'yaml').text;
   fs.writeFileSync(path.join(dir, 'rialto.yaml'), sample);
   for (const line of ['rialto check', 'rialto call demo hash text=hello']) {

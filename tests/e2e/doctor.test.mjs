@@ -1,5 +1,5 @@
-// `rialto doctor`: for each kind of trouble it says what is wrong and what to do about it, for what is
-// fine that it is, and it changes nothing.
+// `rialto doctor`: for each kind of problem it says what is wrong and what to do about it, it says what is
+// fine, and it changes nothing.
 import assert from 'node:assert/strict';
 import fs from 'node:fs';
 import http from 'node:http';
@@ -15,12 +15,12 @@ import { Authority } from './tls_lib.mjs';
 const node = process.execPath;
 const fixture = (name) => path.join(root, 'tests/fixture', name);
 
-// What is around must not matter.
+// The environment of the tests must not matter.
 const noProxy = Object.fromEntries(['http_proxy', 'https_proxy', 'HTTPS_PROXY', 'all_proxy', 'ALL_PROXY', 'no_proxy', 'NO_PROXY']
   .map((name) => [name, '']));
 const modest = { listen: '127.0.0.1:0', limits: { connections: 100 } };
 
-/** Runs it on a configuration in a folder of its own: {code, checks, text, find(pattern, server)}. */
+/** Runs the doctor on a configuration in a new folder: {code, checks, text, find(pattern, server)}. */
 async function doctor(config, { args = [], env = {}, dir = tempDir(), timeout = 60_000 } = {}) {
   const file = config && writeConfig(dir, { ...modest, ...config });
   const where = {
@@ -43,7 +43,7 @@ async function doctor(config, { args = [], env = {}, dir = tempDir(), timeout = 
   };
 }
 
-/** The check must be there, with this level, and its hint must say this. */
+/** The check must be there with this level, and its hint must match. */
 function expectCheck(result, level, text, hint, server) {
   const check = result.find(text, server);
   assert.equal(check.level, level, JSON.stringify(check));
@@ -57,7 +57,7 @@ function executable(file, text, mode = 0o755) {
   return file;
 }
 
-// A server of the initialize era with the tools that its argument says.
+// A server of the initialize era with the tools that its argument lists.
 const tiny = `
 const tools = JSON.parse(process.argv[2]);
 const answers = {

@@ -6,7 +6,7 @@ import path from 'node:path';
 import { test } from 'node:test';
 import { fake, fakeBin, rialtoBin, runCommand, serve, tempDir, until, writeConfig } from './lib.mjs';
 
-/** Runs a program to its end and gives what it prints. */
+/** Runs a program to its end and returns what it prints. */
 const run = (command, args, env = {}) => execFileSync(command, args, {
   encoding: 'utf8', timeout: 30_000, stdio: ['ignore', 'pipe', 'pipe'], env: { ...process.env, ...env },
 });
@@ -76,7 +76,7 @@ test('the zsh script is one, and names every command and option', async () => {
   }
 });
 
-// Names of servers and tools had to be typed whole. They are completed from what is known: pressing Tab starts nothing.
+// Names of servers and tools had to be typed in full. They are completed from what is known: pressing Tab starts nothing.
 test('names of servers and tools are completed in three shells, and no server is started for it', async (t) => {
   const dir = tempDir();
   const started = path.join(dir, 'started');
@@ -107,7 +107,7 @@ test('names of servers and tools are completed in three shells, and no server is
   assert.ok(run('zsh', ['-f', '-c', zsh], env).split('\n').includes('files__echo'));
   assert.ok(!fs.existsSync(started), 'nothing was started');
 
-  // A name that a shell would expand is not told; the daemon is asked when one runs.
+  // A name that a shell would expand is left out; the daemon is asked if one is running.
   const odd = await serve(t, { names: 'bare', servers: { odd: { ...fake('--name', 'odd'), tools: { echo: { name: '$(touch x)' } } } } });
   const there = () => run(rialtoBin, ['completion', 'names', '--', 'tools', '-c', odd.config], { XDG_RUNTIME_DIR: odd.dir, XDG_CACHE_HOME: tempDir() }).split('\n');
   await until('the tools', () => there().includes('add'));

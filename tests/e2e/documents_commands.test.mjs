@@ -1,5 +1,5 @@
-// Every command of Rialto that README and docs show is run, as it stands there (shown.mjs has the list): the servers of
-// npm are those of this folder, the addresses a daemon here, the home one with the files of hosts.
+// Every command of Rialto that README and docs show is run as written (shown.mjs has the list): npm servers are those
+// installed in this tree, addresses are those of a local daemon, and the home has the configuration files of hosts.
 import assert from 'node:assert/strict';
 import fs from 'node:fs';
 import path from 'node:path';
@@ -41,7 +41,7 @@ function home() {
   };
 }
 
-/** Runs a line to its end, which must be a good one. */
+/** Runs a line to its end, which must succeed. */
 async function runLine(line, { dir, env }, input = '') {
   const { code, stdout, stderr } = await runCommand('/bin/sh', ['-c', line], { cwd: dir, env, input });
   expectClean(stderr);
@@ -49,7 +49,7 @@ async function runLine(line, { dir, env }, input = '') {
   return stdout;
 }
 
-/** Starts a line that goes on by itself: {said(), say(text), end(signal)}. */
+/** Starts a line that does not end by itself: {said(), say(text), end(signal)}. */
 function begin(t, line, { dir, env }) {
   const child = start('/bin/sh', ['-c', `exec ${line}`], { cwd: dir, env: { ...process.env, ...env }, stdio: ['pipe', 'pipe', 'pipe'] });
   let text = '';
@@ -66,7 +66,7 @@ function begin(t, line, { dir, env }) {
   return { said: () => text, say: (words) => child.stdin.write(words), end, child };
 }
 
-/** Runs such a line until it says what it says when it works, then ends it. */
+/** Starts such a line, waits for the output that shows that it works, then ends it. */
 async function runUntil(t, line, h, { says, hears = '', signal = 'SIGTERM', meanwhile = () => {} }) {
   const one = begin(t, line, h);
   if (hears) one.say(hears);
@@ -75,7 +75,7 @@ async function runUntil(t, line, h, { says, hears = '', signal = 'SIGTERM', mean
   await one.end(signal);
 }
 
-/** What lines that do not end by themselves say, are told first, and are ended by. */
+/** Lines that do not end by themselves: what they print, what input they get first, and the signal that ends them. */
 const long = [
   [/^rialto serve/, { says: /listening on/ }],
   [/^rialto stdio/, { says: /"serverInfo"/, hears: greeting, signal: null }],
@@ -107,7 +107,7 @@ for (const [page, lines] of [['docs/hosts.md', commandsOf('hosts')], ['docs/guid
   });
 }
 
-/** A home with a configuration that has something of everything, and its daemon. */
+/** A home with a configuration that has something of everything. */
 async function livedIn(t) {
   const h = home();
   const data = path.join(h.dir, 'data');
@@ -135,11 +135,11 @@ async function daemonOf(t, h) {
   return daemon;
 }
 
-// The README's list of commands was read by people alone: one of them that had changed its ways would have stayed there.
+// Nothing checked the README's list of commands: a command that had changed would have stayed there.
 test('the commands of the README and of docs/operation.md', async (t) => {
   const h = await livedIn(t);
   const block = commandsOf('the daemon', 'README.md').map((l) => l.replaceAll('/data', h.data));
-  const lines = block.filter((l) => l !== 'rialto serve' && !l.startsWith('rialto call demo')); // docs.test.mjs runs that one with its sample
+  const lines = block.filter((l) => l !== 'rialto serve' && !l.startsWith('rialto call demo')); // docs.test.mjs runs `call demo` with its sample
   lines.splice(lines.indexOf('rialto lock') + 1, 0, ...commandsOf('the daemon', 'docs/operation.md'));
   lines.splice(lines.indexOf('rialto stdio'), 0, 'rialto serve');
   let daemon;
@@ -149,7 +149,7 @@ test('the commands of the README and of docs/operation.md', async (t) => {
     const read = lines.find((l) => l.startsWith('rialto call files'));
     const meanwhile = () => (line === 'rialto calls -f' ? runLine(read, h) : null);
     if (longOf(line)) await runUntil(t, line, h, { ...longOf(line), meanwhile });
-    else await runLine((line.startsWith('rialto add files') ? 'rialto remove files && ' : '') + line, h); // it is there already
+    else await runLine((line.startsWith('rialto add files') ? 'rialto remove files && ' : '') + line, h); // `files` exists already
   }
 });
 
@@ -178,8 +178,8 @@ test('the command lines of docs/conductor.md and of the example', async (t) => {
   }
 });
 
-// Who had signed in by a browser could not sign in by a device code afterwards: the registration for browsers was used,
-// and the error ended in an empty hint.
+// A user who had signed in with a browser could not sign in with a device code afterwards: the registration for browsers
+// was used, and the error ended in an empty hint.
 test('the commands of docs/signin.md', async (t) => {
   const as = await startIssuer(t);
   const far = await startProtected(t, as);
@@ -208,7 +208,7 @@ test('the commands of docs/signin.md', async (t) => {
   assert.ok(lines.length >= 5, lines.join('\n'));
   for (const line of lines.map((l) => l.replace('NAME', 'issues').replace('https://tools.example.com/mcp', far.url))) {
     if (/^rialto login issues/.test(line)) await signIn(line);
-    else if (line === 'rialto login') assert.equal((await rialto(['login'])).code, 2); // which one?
+    else if (line === 'rialto login') assert.equal((await rialto(['login'])).code, 2); // names no server
     else if (line.startsWith('curl')) assert.match(await runLine(line, h), /^HTTP\/1\.1 401[^]*www-authenticate: Bearer/i);
     else await runLine(line, h);
   }
@@ -222,7 +222,7 @@ test('the commands about tokens that we issue ourselves', async (t) => {
   const daemon = begin(t, 'rialto serve', h);
   await until('the daemon', () => /listening on/.test(daemon.said()));
   for (const line of commandsOf('signing in').filter((l) => /pair/.test(l))) {
-    if (line.includes('ID')) { // nobody has signed in: the command must say that it knows no such sign-in
+    if (line.includes('ID')) { // nobody has signed in: the command must say that there is no such sign-in
       const { code, stderr } = await runCommand('/bin/sh', ['-c', line.replace('ID', '1')], { cwd: h.dir, env: h.env });
       assert.equal(code, 1, stderr);
       assert.match(stderr, /rialto pair --list/);
@@ -233,7 +233,7 @@ test('the commands about tokens that we issue ourselves', async (t) => {
   await daemon.end('SIGTERM');
 });
 
-/** `a [B|C] d` is `a d`, `a B d` and `a C d`. */
+/** `a [B|C] d` stands for `a d`, `a B d` and `a C d`. */
 function variants(line) {
   const [, before, inside, after] = line.match(/^([^[]*?) ?\[([^\]]+)\](.*)$/) ?? [];
   return before === undefined ? [line] : ['', ...inside.split('|')].flatMap((choice) => variants(`${before}${choice && ` ${choice}`}${after}`));
@@ -260,10 +260,10 @@ test('commands in the middle of a sentence', async (t) => {
   const filled = (line) => Object.entries(stands).reduce((text, [what, by]) => text.replace(what, by), line);
   const asBlock = new Set(listed.filter(([, c]) => !c.inline).map(([, c]) => c.text));
   const lines = commandsOf('in sentences').flatMap(variants).map(filled).filter((l) => !asBlock.has(l));
-  // Words that only name a command are no command line: it wants more.
+  // These only name a command, which needs more arguments: its help is run instead.
   const names = ['rialto add', 'rialto bus', 'rialto call', 'rialto conductor', 'rialto import', 'rialto replay'];
-  const elsewhere = /^rialto (serve|stdio --alone|browser(?! pair)|conductor|bus (worker|proxy))/; // beside the daemon there would be two of them
-  // What ends a daemon's life as it was comes last, and a token once it is there.
+  const elsewhere = /^rialto (serve|stdio --alone|browser(?! pair)|conductor|bus (worker|proxy))/; // run in an environment of their own, not beside the daemon
+  // These come last, in this order: `token` needs a token that was added, and `upgrade` replaces the daemon.
   const turn = (line) => ['token add', 'token', 'audit', 'upgrade'].findIndex((w) => line.startsWith(`rialto ${w}`));
   let ran = 0;
   for (const line of [...new Set(lines)].toSorted((a, b) => turn(a) - turn(b))) {
@@ -283,7 +283,7 @@ test('commands in the middle of a sentence', async (t) => {
     }
   }
   assert.ok(ran > 60, `${ran}`);
-  await held.end(); // it was approved on the way
+  await held.end(); // one of the commands has approved it
   await daemon.end('SIGTERM');
 });
 

@@ -1,5 +1,5 @@
-// Official clients of both eras of MCP behind one face, and what must work between each of them and
-// our fixture server, whatever stands in between.
+// Official clients of both eras of MCP behind one interface, and the checks that must pass between each
+// of them and our fixture server, whatever connects the two.
 import assert from 'node:assert/strict';
 import { sleep, until } from './lib.mjs';
 import { allCapabilities, MODERN, v1, v2 } from './peers.mjs';
@@ -39,7 +39,7 @@ export const kinds = {
   'SDK v2, modern': { era: 'modern', sdk: v2, options: { versionNegotiation: { mode: { pin: MODERN } } } },
 };
 
-/** An official client: what it was asked and told is in `asked` and `told`. */
+/** An official client; `asked` has the requests that it got, `told` the notifications. */
 export async function connect(t, kind, transport, { answers = {}, capabilities = allCapabilities } = {}) {
   const { era, sdk, options } = kinds[kind];
   const client = new sdk.Client({ name: 'agent', version: '1' }, { capabilities, ...options });
@@ -63,8 +63,8 @@ export async function connect(t, kind, transport, { answers = {}, capabilities =
   agent.text = async (name, args, more) => content(await agent.call(name, args, more));
   const pipe = transport(sdk);
   await client.connect(pipe);
-  // Clients drop progress that comes in one piece with the answer, which is a matter of time: it is
-  // looked at where it comes in.
+  // Clients drop progress that arrives in one piece with the response, which depends on timing: it is
+  // recorded in the transport instead, before the client handles it.
   const { onmessage, send } = pipe;
   pipe.send = (message, ...more) => {
     agent.token = message.params?._meta?.progressToken ?? agent.token;
@@ -81,7 +81,8 @@ export async function connect(t, kind, transport, { answers = {}, capabilities =
 
 // --- what must work ---
 
-// `server`: what the client may expect to be told; `name` of the one it speaks to, the `era` behind it.
+// `server`: its `name` as the client sees it and its `era`; `known` if it was up before the client
+// connected, `plain` if messages pass unchanged.
 
 export const checks = {
   async 'lists, calls, reads, prompts and completions'(agent, server) {
@@ -114,7 +115,7 @@ export const checks = {
     assert.equal(seen.era, server.era);
     assert.equal(seen.meta.traceparent, '00-aa-bb-01');
     assert.deepEqual(seen.meta['example.com/x'], { y: 1 });
-    // Roots are an agent's own; of extensions a server that is shared hears what needs nothing of a bridge.
+    // Roots belong to one agent; shared servers only get extensions that need no work by the bridge.
     const { roots, extensions, ...asked } = seen.capabilities;
     assert.deepEqual(Object.keys(asked).sort(), ['elicitation', 'sampling']);
     assert.deepEqual(Object.keys(extensions ?? {}).filter((k) => k !== 'io.modelcontextprotocol/ui'), []);
@@ -186,7 +187,7 @@ export const checks = {
     const subscription = era === 'modern' ? await client.listen({ resourceSubscriptions: [uri] }) : null;
     if (!subscription) await client.subscribeResource({ uri });
     const updated = 'notifications/resources/updated';
-    // The listen of the stateless era at the server is opened in the background.
+    // The subscriptions/listen at a server of the stateless era is opened in the background.
     await until('the first update', async () => {
       await agent.call('touch', { uri });
       await sleep(100);
@@ -195,7 +196,7 @@ export const checks = {
     assert.equal(agent.told.find((n) => n.method === updated).params.uri, uri);
     if (subscription) await subscription.close();
     else await client.unsubscribeResource({ uri });
-    if (server.plain) return; // nobody there but the fixture, which tells everybody everything
+    if (server.plain) return; // messages pass unchanged, and the fixture sends every update to everybody
     await sleep(100);
     const heard = agent.count(updated);
     await agent.call('touch', { uri });

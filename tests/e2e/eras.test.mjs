@@ -7,7 +7,7 @@ import { fixtureEntry, fixtureOverHttp, ModernClient, serveDual } from './peers.
 
 const eras = ['legacy', 'modern'];
 
-/** Serves the fixture, ready: what an agent is told at its first word is complete then. */
+/** Serves the fixture and waits until it is ready: the first response to an agent is complete then. */
 async function serveFixture(t, entry, more = {}) {
   const server = await serve(t, { servers: { fixture: entry }, ...more });
   await new ModernClient(`${server.url}/fixture`).waitFor('echo');
@@ -62,8 +62,8 @@ for (const era of eras) {
   });
 }
 
-// A server of both eras was always spoken to in the new one. Its questions, logs and session state for
-// agents of the initialize era belong to the old one: each agent gets a connection of its own era.
+// A server of both eras was always spoken to in the new one. Agents of the initialize era need its
+// questions, logs and session state in the old one: each agent gets a connection of its own era.
 for (const transport of ['stdio', 'HTTP']) {
   test(`a server of both eras over ${transport}`, async (t) => {
     const entry = transport === 'stdio' ? fixtureEntry('dual') : await fixtureOverHttp(t, 'dual');

@@ -48,14 +48,14 @@ for (const transport of ['stdio', 'HTTP']) {
     const entry = transport === 'stdio' ? fixtureEntry('modern') : await fixtureOverHttp(t, 'modern');
     const { server, modern, legacy } = await start(t, entry);
     const agents = [await legacy(), await legacy()];
-    // Both calls wait for an instance that cannot be, and neither may notice.
+    // Both calls wait for an instance of the initialize era, which this server cannot have, and must succeed.
     assert.deepEqual(await Promise.all(agents.map((a) => eraOf(a))), ['modern', 'modern']);
     await logged(server, /has one instance for agents of both eras/);
     assert.equal(await eraOf(modern), 'modern');
     await until('the one process', () => children(server) === (transport === 'stdio' ? 1 : 0));
     const [only] = await status(server);
     assert.deepEqual([only.state, only.instances, only.failed, only.last_error], ['up', 1, 0, null]);
-    // It is not tried again.
+    // The second instance is not tried again.
     const before = only.starts;
     assert.equal(await eraOf(await legacy()), 'modern');
     assert.equal((await status(server))[0].starts, before);
@@ -71,7 +71,7 @@ test('`era` decides for all agents', async (t) => {
   }
 });
 
-// The era was learned with the first call, so a call made before the server was up went to the other.
+// That a server has both eras was only learned once it was up: a call made earlier went to the wrong era.
 test('that there are two is known at the next start', async (t) => {
   const dir = tempDir();
   const options = { env: { XDG_CACHE_HOME: dir } };
@@ -98,7 +98,7 @@ test('both follow a reload, and an operator who stops and starts the server', as
   await until('the list', async () => (await agent.request('tools/list')).result.tools.length > 0);
   assert.equal(await eraOf(agent), 'legacy');
   assert.equal(children(server), 2);
-  // Another program is another server, for agents of both eras.
+  // Another entry is another server: the instances of both eras are replaced.
   for (let n = 1, silent = 0; n <= 3 && (n === 1 || silent); n++) {
     const slow = () => server.stderr().split('does not answer server/discover').length - 1; // see serveDual
     const known = slow();
@@ -114,8 +114,8 @@ test('both follow a reload, and an operator who stops and starts the server', as
   assert.equal(children(server), 2);
 });
 
-// A shared server of the initialize era is not told of roots, since they are an agent's own. One of both eras
-// was asked for them by translation before it had a connection for each era; then it refused to ask at all.
+// A shared server of the initialize era is not told of roots, since they belong to one agent. One of both
+// eras got them by translation while it had one connection; with one for each era it refused to ask at all.
 test('roots of an agent of the initialize era reach a server of both eras', async (t) => {
   const { server } = await start(t, fixtureEntry('dual'));
   const client = new v1.Client({ name: 'test', version: '1' }, { capabilities: { roots: {} } });

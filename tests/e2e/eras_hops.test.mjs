@@ -34,7 +34,7 @@ const free = (raw, words) => {
   for (const word of words) assert.ok(!raw.includes(word), `${word} in ${raw.slice(0, 2000)}`);
 };
 
-/** All that an agent of the initialize era is told, raw, and the answers. */
+/** All messages that an agent of the initialize era gets, raw, and the results of its calls. */
 async function legacyAgent(t, url) {
   const agent = await new HttpClient(url).connect({ capabilities: allCapabilities });
   const stream = await agent.listen();
@@ -56,7 +56,7 @@ async function legacyAgent(t, url) {
   return { agent, told, results, raw: [...raw, stream.text()].join('\n') };
 }
 
-/** The same of the stateless era. */
+/** The same for an agent of the stateless era. */
 async function modernAgent(t, url) {
   const agent = new ModernClient(url, { logLevel: 'debug' });
   const stream = await agent.listen({ toolsListChanged: true, resourceSubscriptions: ['test://a'] });
@@ -76,10 +76,10 @@ async function modernAgent(t, url) {
   return { agent, stream, results, messages, raw: [...messages.map((m) => JSON.stringify(m)), stream.text()].join('\n') };
 }
 
-/** What the server was told has nothing of the agent's hop in it. */
+/** The messages that the server got contain nothing of the agent's hop. */
 async function serverHeard(agent, words) {
   const lines = JSON.parse(await agent.text('heard')).filter((l) => !l.includes('server/discover')); // our probe
-  // The extension for MCP Apps has its name in both eras.
+  // The extension for MCP Apps has this prefix in both eras.
   free(lines.join('\n').replaceAll('io.modelcontextprotocol/ui', 'ui'), ['down-id', 'down-token', '"raw"', ...words]);
 }
 
@@ -118,7 +118,7 @@ test('an agent of the stateless era is told nothing of the initialize era', asyn
   await serverHeard(agent, ofModern);
 });
 
-// What both sides know passes, but for identities.
+// What both sides know passes, except identities.
 test('an agent of the stateless era has its own identities from a server of its era', async (t) => {
   const url = await start(t, 'modern');
   const { agent, stream, results, raw } = await modernAgent(t, url);
@@ -159,7 +159,7 @@ for (const era of ['modern', 'legacy']) {
     assert.deepEqual(schemas.either, wrapped({ anyOf: [{ type: 'object', properties: { a: { type: 'integer' } } }, { type: 'null' }] }));
     assert.deepEqual(schemas.record, { type: 'object', properties: { a: { type: 'integer' } } });
     assert.equal(schemas.plain, undefined);
-    // The client checks what it gets against what was announced.
+    // The client checks results against the announced schemas.
     for (const name of era === 'modern' ? ['numbers', 'either', 'bare'] : ['numbers', 'either']) {
       assert.deepEqual((await client.callTool({ name })).structuredContent, { result: gives[name] }, name);
     }
@@ -215,7 +215,7 @@ test('an agent of the stateless era is asked to visit pages, and the call is mad
   assert.equal(message.error.code, -32021);
   assert.deepEqual(message.error.data.requiredCapabilities, { elicitation: { url: {} } });
 
-  // The other era knows that error.
+  // Agents of the initialize era know that error.
   const legacy = await new HttpClient(url).connect({ capabilities: allCapabilities });
   const { error } = await legacy.call('visit', { tag: 'e' });
   assert.equal(error.code, -32042);
@@ -239,7 +239,7 @@ test('an agent that comes back to a call whose server has ended is told so', asy
   assert.equal(error.data.reason, 'crashed');
   assert.match(error.message, /'up'/);
   assert.equal((await agent.call('die', {}, answer)).error.code, -32602, 'that is told once');
-  // An end that nobody asks for any more is no hindrance to ours.
+  // A parked call that ended and whose agent does not come back must not delay our shutdown.
   assert.equal((await agent.call('die')).result?.resultType, 'input_required');
   await until('the second end', () => server.stderr().match(/up.*ended/g).length > 1);
 });

@@ -21,7 +21,7 @@ test('errors: results: failures of ours are results of the tool, in both eras', 
   for (const agent of [client, new ModernClient(server.url)]) {
     assert.match(told(await agent.call('s__sleep', { ms: 60000 }), 'timeout'), /server 's' timed out/);
     assert.match(told(await agent.call('s__die'), 'crashed'), /server 's' ended while the call was open/);
-    // What the agent did wrong, and what the server itself says, stays what it is.
+    // Mistakes of the agent and errors of the server itself are not converted.
     assert.equal((await agent.call('s__nothing')).error.code, -32602);
     assert.ok((await agent.call('s__error')).error, "the server's own error");
     assert.equal((await agent.request('resources/read', { uri: 'x://y' })).result, undefined);

@@ -39,7 +39,7 @@ test('extensions and experimental of servers reach agents, merged at /mcp', asyn
   const declared = async (url) => {
     const { capabilities } = (await new HttpClient(url).connect()).initialized;
     const modern = (await new ModernClient(url).request('server/discover')).result.capabilities;
-    // Tasks are an extension in one era and a capability in the other, where any server has them.
+    // Tasks are an extension in the stateless era and a capability in the other; declared if any server has them.
     const { 'io.modelcontextprotocol/tasks': some, ...extensions } = modern.extensions;
     assert.equal(some !== undefined, capabilities.tasks !== undefined);
     assert.equal(some !== undefined, !url.endsWith('/two'));

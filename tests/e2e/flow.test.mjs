@@ -1,6 +1,6 @@
-// ARCHITECTURE.md says through which files a call goes. Words about code grow old without anybody
-// noticing, and a hallway of functions that only pass on grows by one at a time: here a debugger looks
-// at the stack when a call's bytes are put on the server's pipe, and compares.
+// ARCHITECTURE.md says through which files a call goes. Descriptions of code become outdated
+// unnoticed, and functions that only pass a call on are added one at a time: here a debugger takes the
+// stack when a call's bytes are put on the server's pipe, and it is compared with the page.
 import assert from 'node:assert/strict';
 import fs from 'node:fs';
 import path from 'node:path';
@@ -17,7 +17,7 @@ function documentedFiles() {
   return picture.trim().split(/\s*->\s*/);
 }
 
-/** The frames of the call's way, the read first: [function, file] each. */
+/** The stack frames of the call, from the read on: [function, file] each. */
 function framesOf(text) {
   const frames = [...text.matchAll(/^#\d+ +(?:0x[0-9a-f]+ in )?(\w+) .* at (?:\S*\/)?src\/(\S+)\.c:\d+$/gm)]
     .map(([, name, file]) => [name, file]).reverse();
@@ -27,7 +27,7 @@ function framesOf(text) {
 test('a call goes through the files that ARCHITECTURE.md names, and not through many functions', async () => {
   const dir = tempDir();
   const config = writeConfig(dir, { listen: '127.0.0.1:0', servers: { one: fake() } });
-  // params_put writes what a call asks for: the stack is looked at when the message is complete.
+  // params_put writes the call's params; at the next stream_wrote the message is complete.
   const orders = ['set pagination off', 'set print frame-arguments none', 'set width 0',
     'handle SIGCHLD SIGPIPE nostop noprint pass', 'break params_put', 'run', 'break stream_wrote',
     'continue', 'backtrace', 'kill'];
@@ -35,7 +35,7 @@ test('a call goes through the files that ARCHITECTURE.md names, and not through 
     '--args', rialtoBin, 'serve', '-c', config], {
     cwd: dir,
     stdio: ['ignore', 'pipe', 'pipe'],
-    env: { ...process.env, ASAN_OPTIONS: 'detect_leaks=0', DEBUGINFOD_URLS: '' }, // looking for leaks and being traced exclude each other
+    env: { ...process.env, ASAN_OPTIONS: 'detect_leaks=0', DEBUGINFOD_URLS: '' }, // LeakSanitizer does not work under a debugger
   });
   let said = '';
   for (const stream of [child.stdout, child.stderr]) stream.on('data', (d) => { said += d; });
@@ -43,7 +43,7 @@ test('a call goes through the files that ARCHITECTURE.md names, and not through 
   const [, origin] = await until('the listening line', () => said.match(/listening on (http:\/\/[^\s/]+)/), 60_000);
   const client = await new HttpClient(`${origin}/mcp`).connect();
   await client.waitFor('one__echo');
-  client.call('one__echo', { text: 'x' }).catch(() => {}); // the program ends when the stack was looked at
+  client.call('one__echo', { text: 'x' }).catch(() => {}); // the program is killed after the backtrace
   await within(60_000, 'the end of the debugger', ended);
 
   const frames = framesOf(said);

@@ -1,5 +1,5 @@
-// `bus.gateway`: the tools that RockBot's skills know from its gateway (bus-and-aggregator §3). Agents that
-// were told of list_services, get_service_details and invoke_tool found none of them here.
+// `bus.gateway`: the tools that RockBot's skills know from its gateway. Agents
+// whose skills name list_services, get_service_details and invoke_tool found none of them here.
 import assert from 'node:assert/strict';
 import { createHash } from 'node:crypto';
 import { test } from 'node:test';

@@ -1,5 +1,5 @@
-// Who may say yes: an agent's own program must not, where others than its owner have to be asked; what
-// a person is shown is what will be done; and who decided can be looked up afterwards.
+// Who may approve a call: not the agent's own program, where somebody else has to be asked. What a
+// person is shown is what will be done, and who decided can be looked up afterwards.
 import assert from 'node:assert/strict';
 import { createHash } from 'node:crypto';
 import { test } from 'node:test';
@@ -24,7 +24,7 @@ const oneHeld = (server, token) => until('a call that waits', async () => {
 });
 const run = (server, ...args) => rialto(args, { env: { XDG_RUNTIME_DIR: server.dir }, cwd: server.dir });
 
-/** A real client that declares elicitation and says yes to everything, without anybody at it. */
+/** A real client that declares elicitation and accepts everything, without a person. */
 async function eager(t, server, { token, action = 'accept', slow = false } = {}) {
   const client = new v1.Client({ name: 'eager', version: '1' }, { capabilities: { elicitation: {} } });
   const asked = [];
@@ -40,7 +40,7 @@ async function eager(t, server, { token, action = 'accept', slow = false } = {})
 }
 
 // A client that declares elicitation was asked whether its own agent may make the call, and its program
-// answered yes by itself: what the operator had reserved for a person ran, and no line told of it.
+// answered yes by itself: what the operator had reserved for a person ran, and no log line said so.
 test('where there are tokens, an agent that says yes to everything cannot approve its own call', async (t) => {
   const server = await serve(t, { servers: files(), views: { all: {} }, auth: tokens({ view: 'all' }) });
   const { asked, echo } = await eager(t, server, { token: BOT });
@@ -101,7 +101,7 @@ test('approve_by: either: the first word counts, and the other question is taken
   await until('the question is taken back', () => asked[0].signal.aborted);
   assert.match((await get(server, `/api/calls/${waiting.id}`)).approved_by, /^the operator \(127\.0\.0\.1:\d+\)$/);
 
-  // In the stateless era the question is out of reach; the result waits for who brings an answer.
+  // In the stateless era the question cannot be withdrawn: the result waits until the agent comes back.
   const modern = new ModernClient(server.url, { capabilities: { elicitation: { form: {} } } });
   for (const [approved, action, fine] of [[true, 'accept', true], [false, 'accept', false], [true, 'decline', false]]) {
     const params = { name: 'files__echo', arguments: { message: 'again' } };
@@ -117,7 +117,7 @@ test('approve_by: either: the first word counts, and the other question is taken
   }
 });
 
-// What a token may do was what its view said, and nothing else could be said.
+// What a token may do followed from its view alone; it could not be configured.
 test('role: a token without a view can be an agent, one with a view an operator', async (t) => {
   const views = { some: { allow: ['echo'] } };
   const auth = { tokens: [entry('boss', BOSS, { view: 'some', role: 'operator' }), entry('bot', BOT, { role: 'agent' })] };
@@ -131,8 +131,8 @@ test('role: a token without a view can be an agent, one with a view an operator'
   assert.ok((await client.listTools()).tools.length > 1, 'it sees everything');
 });
 
-// Behind a thousand bytes of harmless text, or behind a character that turns the line around, could
-// stand what mattered: the person who was asked read something else.
+// What mattered could be after a thousand bytes of harmless text, or after a character that reverses
+// the line: the person who was asked read something else.
 test('what is to be approved is shown as it is', async (t) => {
   const server = await serve(t, { servers: files() });
   const { asked, echo } = await eager(t, server);

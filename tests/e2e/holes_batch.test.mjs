@@ -94,7 +94,7 @@ test('the answers to a batch are bounded in bytes, and each request has exactly 
   const listed = (await client.post(asked('l', 'tools/list'))).text.length;
   assert.ok(listed > 10_000 && listed < limit);
 
-  // Calls that were on their way: what is too much of their answers becomes an error.
+  // Calls in flight: answers beyond the limit become errors.
   const called = await client.post(many(50, (i) => call(i, 'a__big', { bytes: 20_000 })));
   const answers = JSON.parse(called.text);
   assert.deepEqual(answers.map((m) => m.id).toSorted((a, b) => a - b), many(50, (i) => i));
@@ -103,7 +103,7 @@ test('the answers to a batch are bounded in bytes, and each request has exactly 
   for (const m of refused) assert.match(m.error.message, /65536 bytes \(limits\.message\).*alone/);
   assert.ok(called.text.length < limit + 20_000 + 50 * 300, `${called.text.length} bytes`);
 
-  // Requests that had not begun when it was enough: they are not run at all.
+  // Requests that had not been started when the limit was reached are not run at all.
   const before = await callsOf(client);
   const mixed = JSON.parse((await client.post([
     ...many(30, (i) => asked(i, 'tools/list')), ...many(30, (i) => call(i + 30, 'a__echo')),

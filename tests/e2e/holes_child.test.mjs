@@ -1,5 +1,5 @@
-// What a server starts and lets go (a helper with a session of its own, no parent and no descriptor
-// of ours) outlived the server, and the daemon. It has to end with its server; a neighbour's stays.
+// A daemonised helper of a server (its own session, no parent, none of our descriptors) outlived the
+// server, and the daemon. It has to end with its server; the helper of another server stays.
 import assert from 'node:assert/strict';
 import { execFileSync } from 'node:child_process';
 import fs from 'node:fs';
@@ -10,7 +10,7 @@ import {
   serveAndConnect, start, stdio, tempDir, until, writeConfig,
 } from './lib.mjs';
 
-// A server with a helper that it has let go; the helper's number is in the file.
+// A server with a daemonised helper; the helper's pid is in the file.
 function daemonising(name) {
   const file = path.join(tempDir(), 'pid');
   const helper = `setsid sh -c 'sleep 1000 <&- >&- 2>&- & echo $! >${file}'`;
@@ -68,8 +68,8 @@ test('no helper outlives rialto stdio', async (t) => {
 
 // --- the same with control groups, where there are some ---
 
-// Below a group that is delegated, as systemd does it with Delegate=yes. Making one takes root and a
-// cgroup2 file system; elsewhere the daemon has none either, and everything above must hold alone.
+// A delegated group, as systemd makes one with Delegate=yes. Making it takes root and a cgroup2 file
+// system; elsewhere (null) the daemon has no groups either, and the tests must pass without.
 function delegatedGroup(t) {
   const mount = /^(?:\S+ ){4}(\S+) .* - cgroup2 /m.exec(fs.readFileSync('/proc/self/mountinfo', 'utf8'))?.[1];
   try {
@@ -85,8 +85,8 @@ function delegatedGroup(t) {
 const inGroup = (folder) => ['sh', '-c', `echo $$ >${folder}/cgroup.procs && exec "$0" "$@"`, rialtoBin];
 const groupsBelow = (folder) => fs.readdirSync(folder).filter((name) => name.startsWith('rialto-'));
 
-// A helper that takes the mark of a living neighbour on itself stayed until the neighbour's end. Out
-// of the group of its server it cannot come.
+// A server's processes have a mark (a resource limit). A helper that copied another server's mark
+// stayed until that server ended. It cannot leave the control group of its own server.
 test('a helper that bears a neighbour\'s mark goes with its own server', async (t) => {
   const folder = delegatedGroup(t);
   const disguise = 'while ! locks=$(awk "/^Max file locks/ {print \\$5}" /proc/$(cat "$1")/limits); do sleep 0.01; done; '
@@ -111,7 +111,7 @@ test('a helper that bears a neighbour\'s mark goes with its own server', async (
   assert.deepEqual(groupsBelow(folder ?? '/proc'), []);
 });
 
-// Nobody was left to end a helper when the daemon itself was killed: the next one does.
+// When the daemon itself was killed, nothing ended the helpers of its servers: the next daemon does.
 test('what a killed daemon left behind is ended by the next', async (t) => {
   const folder = delegatedGroup(t);
   const options = folder ? { bin: inGroup(folder) } : {};
@@ -128,7 +128,7 @@ test('what a killed daemon left behind is ended by the next', async (t) => {
   if (folder)
     await expectGone([left], 2000);
   await server.stop();
-  // The empty folder goes with the next child that is started.
+  // The empty group of the killed daemon stays until another child is started.
   assert.ok(groupsBelow(folder ?? '/proc').every((name) => name.startsWith(`rialto-${killed.pid}-`)));
 });
 
@@ -146,7 +146,7 @@ test('servers gain no rights by set-user-id programs', async (t) => {
 
 // The secrets of every server are in the daemon's memory: a core dump wrote them to a file.
 test('the daemon leaves no core dump; its servers may, as before', async (t) => {
-  // The sanitizers have their own wish about core dumps: none of it here, and a server without them.
+  // Sanitizers set the core limit, too: switched off here, and the server is a program without them.
   const one = { command: process.execPath, args: [path.join(root, 'tests/fixture/intruder.mjs')] };
   const { server } = await serveAndConnect(t, { servers: { one } }, ['one__try'], {
     bin: ['sh', '-c', 'ulimit -c 4096; exec "$0" "$@"', rialtoBin],
@@ -158,12 +158,12 @@ test('the daemon leaves no core dump; its servers may, as before', async (t) => 
   assert.deepEqual(coreOf(await pidOf(server, 'one')), [hard, hard]);
 });
 
-// Any program of the same user could read them from /proc, the servers as well.
+// Any program of the same user, the servers too, could read the daemon's secrets from /proc.
 test('other programs of the user cannot look into the daemon', async (t) => {
   const dir = tempDir();
   fs.chmodSync(dir, 0o777);
   const config = writeConfig(dir, { servers: { one: fake('--name', 'one') } });
-  // Root may look everywhere: then it is another user's daemon, and that user looks.
+  // Root may read everything: as root, the daemon is started as another user, and that user looks.
   const as = process.getuid() === 0 ? ['setpriv', '--reuid=65534', '--regid=65534', '--clear-groups'] : ['env'];
   const server = await serve(t, null,
     { bin: [...as, rialtoBin], args: ['-c', config], env: { XDG_RUNTIME_DIR: dir } });
@@ -174,7 +174,7 @@ test('other programs of the user cannot look into the daemon', async (t) => {
   const { code, stderr } = await look(server.pid);
   assert.notEqual(code, 0);
   assert.match(stderr, /Permission denied/);
-  // What it has to know of itself it still does.
+  // The daemon can still read its own entries in /proc.
   const metrics = (await exchange(`${server.origin}/metrics`, { method: 'GET' })).text;
   assert.ok(Number(/^process_open_fds (\d+)/m.exec(metrics)[1]) > 3, metrics);
 });

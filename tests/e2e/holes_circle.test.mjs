@@ -15,14 +15,14 @@ import { listen } from './upstream_lib.mjs';
 const status = async (server) => JSON.parse((await exchange(`${server.origin}/status`, { method: 'GET' })).text);
 const serverNamed = async (server, name) => (await status(server)).servers.find((s) => s.name === name);
 
-// As many as there are bridges, each on a port that is known before it is started.
+// A free port for each bridge, known before the bridge is started.
 const ports = (n) => Promise.all(Array.from({ length: n }, freePort));
 const urlOf = (port, rest = '') => `http://127.0.0.1:${port}/mcp${rest}`;
 const bridge = (t, port, servers, more = {}) => serve(t, { listen: `127.0.0.1:${port}`, servers, ...more });
 
 const reason = /leads back to this bridge.*remove/;
 
-/** What is down because it leads back, as "bridge/server", of these bridges. */
+/** The servers of these bridges that are down because they lead back, as "bridge/server". */
 async function brokenUp(bridges) {
   const found = [];
   for (const [at, b] of bridges.entries()) {
@@ -33,7 +33,7 @@ async function brokenUp(bridges) {
   return found;
 }
 
-/** The circle is broken up, no list grows any more, and what has nothing to do with it works. */
+/** The circle is broken up, no list grows any more, and servers outside of it work. */
 async function expectNoCircle(bridges, honest, ms = 15_000) {
   await until('a server that is down because it leads back', async () => (await brokenUp(bridges)).length, ms);
   const clients = [];
@@ -113,7 +113,7 @@ test('a program that is a bridge back to the one that started it', async (t) => 
   });
   const client = await new HttpClient(a.url).connect();
   await client.waitFor('s__echo');
-  // Either end may be the one that finds out; the program's reason shows in our log, as its stderr.
+  // Either bridge may find the circle; the reason of the inner one is in our log, as its stderr.
   await until('the reason in the log', () => reason.test(a.stderr()), 15_000);
   await sleep(1500);
   const before = (await client.toolNames()).length;
@@ -124,8 +124,8 @@ test('a program that is a bridge back to the one that started it', async (t) => 
   assert.match(await client.text('s__echo', { text: 'still here' }), /still here/);
 });
 
-// A server whose program is this very bridge with this very file started itself, again and again:
-// there is no end to be found by asking, for each of them waits for the next.
+// A server whose program is this very bridge with this very file started itself, again and again. Marks
+// cannot find that circle, because each process waits for the next one.
 test('a configuration that starts itself', async (t) => {
   const dir = tempDir();
   const file = path.join(dir, 'rialto.json');
@@ -143,7 +143,7 @@ test('a configuration that starts itself', async (t) => {
   assert.match(await client.text('s__echo', { text: 'still here' }), /still here/);
 });
 
-/** What the bridge at this URL tells another bridge of those behind it. */
+/** The marks that the bridge at this URL sends to another bridge: its own and those of bridges behind it. */
 async function marksOf(url) {
   const other = new HttpClient(url);
   const answer = await other.post({
@@ -154,8 +154,8 @@ async function marksOf(url) {
   return (await other.request('tools/list')).result._meta['io.rialto/bridges'];
 }
 
-// The stateless era has no session: what a server learns after it has told its lists, and before the
-// subscription to their changes stands, it never told. Circles of three went unnoticed by this now and then.
+// The stateless era has no session: marks that a bridge learned after its lists were read, and before the
+// subscription to list changes was open, were never sent. So circles of three sometimes went unnoticed.
 test('a bridge that learns that it leads back between its lists and the subscription to them', async (t) => {
   const [port] = await ports(1);
   let marks = [];
@@ -183,7 +183,7 @@ test('a bridge that learns that it leads back between its lists and the subscrip
   });
   const a = await bridge(t, port, { s: fake('--name', 's'), b: { url: behind.url } });
   await until('the reason', async () => (await brokenUp([a])).length, 5000);
-  assert.equal(marks.length, 2); // of the process, and of its server b
+  assert.equal(marks.length, 2); // the marks of the process, and of its server b
 });
 
 test('two bridges that lend each other a server are no circle', async (t) => {
@@ -206,6 +206,6 @@ test('agents that are no bridges are told nothing of bridges', async (t) => {
   const { result } = await client.request('tools/list');
   assert.deepEqual(Object.keys(result), ['tools']);
   const told = await marksOf(a.url);
-  assert.equal(told.length, 3); // of the process, of inner, and of inner's process
+  assert.equal(told.length, 3); // the marks of the process, of inner, and of inner's process
   assert.ok(told.every((mark) => /^[0-9a-f]{16}$/.test(mark)), told);
 });

@@ -1,5 +1,5 @@
-// Every browser extension was let in, and could offer agents a tool by any name: also one that the
-// bridge would give to a tool of a configured server, as long as that server had told nothing yet.
+// Every browser extension was let in, and could offer agents a tool under any name: even that of a
+// configured server's tool, as long as that server had not listed its tools yet.
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import { exchange, fake, HttpClient, logged, rialto, tempDir, until, writeConfig } from './lib.mjs';
@@ -39,7 +39,7 @@ test('an extension is let in by its id, or by the pairing token', async (t) => {
     assert.equal((await exchange(`${server.origin}/events?sessionId=E&clientType=browser`, { method: 'GET', headers: { Origin } })).status, 403);
     await logged(server, new RegExp(`refused ${Origin}: it is not in browser.origins`));
     assert.equal((await exchange(`${server.origin}/rialto.js`, { method: 'GET', headers: { Origin } })).status, 200, 'scripts are for everybody');
-    // Paired or not it offers tools, and uses nobody's.
+    // Even a paired extension may only offer tools, not use those of others.
     for (const where of ['/mcp', '/sessions'])
       assert.equal((await exchange(server.origin + where, { method: 'GET', headers: { Origin, Authorization: `Bearer ${token}` } })).status, 403, where);
   }

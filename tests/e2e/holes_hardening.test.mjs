@@ -1,5 +1,5 @@
-// What the compiler can do against memory errors that got past everything else. Half of it stood in
-// the Makefile alone, so who ran meson by hand had none of it; the other half stood nowhere.
+// Compiler options against memory errors that got past everything else. Half of them were in the
+// Makefile alone, so a build by meson without make had none of them; the other half was missing.
 import assert from 'node:assert/strict';
 import { execFileSync } from 'node:child_process';
 import fs from 'node:fs';

@@ -1,7 +1,7 @@
-// DNS rebinding. A page of evil.example has its name lead to 127.0.0.1 and is, for the browser, of the
-// same site as the bridge then: only the Host tells. As soon as one address was not a loopback one,
-// no address looked at the Host any more, not even the loopback address beside it; and an open
-// address without tokens let in everybody who could reach it after nothing but a line in the log.
+// DNS rebinding: evil.example makes its name resolve to 127.0.0.1, so that for the browser its page
+// has the same origin as the bridge: only the Host header differs. As soon as one address was not a
+// loopback address, no address checked Host any more, not even the loopback address beside it; and an
+// open address without tokens let in everybody who could reach it, with nothing but a line in the log.
 import assert from 'node:assert/strict';
 import { createHash } from 'node:crypto';
 import http from 'node:http';
@@ -25,7 +25,7 @@ async function startWith(t, config) {
   return { server, origins: ports.map((port) => `http://127.0.0.1:${port}`), ports };
 }
 
-/** The status of a request; streams are cut once their head is there. */
+/** The status of a request; streams are closed after their head. */
 function status(origin, [method, where, more = {}], headers) {
   return new Promise((resolve, reject) => {
     const request = http.request(origin + where, {
@@ -70,7 +70,7 @@ test('a rebound name is let in at no address, whichever others there are', async
       assert.equal(await status(origin, way, { Host: 'evil.example', Origin: 'http://localhost' }), 403, name(way));
     }
   }
-  // The open address is also called by itself, the other only by a loopback name.
+  // The open address also takes its own IP address as Host, the loopback address only loopback names.
   assert.equal(await status(origins[0], ways[0], { Host: '[::ffff:127.0.0.1]:1' }), 200);
   assert.equal(await status(origins[1], ways[0], { Host: '[::ffff:127.0.0.1]:1' }), 403);
   const told = async (origin) => (await exchange(`${origin}/healthz`, { method: 'GET', headers: { Host: 'evil.example' } })).text;
@@ -98,7 +98,7 @@ test('names are let in at the address that has them', async (t) => {
         assert.equal(await status(origin, way, { Host }), i === at ? await status(origin, way, { Host: 'localhost' }) : 403, message);
         assert.equal(fine(await status(origin, way, { Host: 'localhost', Origin: `http://${Host}` })), i === at, message);
       }
-  // Who controls the bridge sits at this machine; a proxy on it may bring anybody by that name.
+  // Only this machine may control the bridge; by that name a proxy here may forward anybody.
   assert.equal(await status(origins[1], ['GET', '/status'], { Host: 'proxied.example' }), 403);
   assert.equal(await status(origins[1], ['POST', '/api/reload'], { Host: 'proxied.example' }), 403);
   assert.equal(await status(origins[0], ['POST', '/api/reload'], { Host: 'bridge.example' }), 403);

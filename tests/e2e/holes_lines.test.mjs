@@ -1,4 +1,4 @@
-// What a server says without saying to whom reaches nobody whom it is none of his business.
+// Messages of a server that name no call reach no caller whom they do not concern.
 import assert from 'node:assert/strict';
 import { createHash } from 'node:crypto';
 import { test } from 'node:test';
@@ -6,8 +6,8 @@ import { fake, HttpClient, rialto, serve, sleep, until } from './lib.mjs';
 
 const entry = (name, token, view) => ({ name, hash: `sha256:${createHash('sha256').update(token).digest('hex')}`, view });
 
-// What a server logged while calls of two callers were open went to both. The lines of the one told the
-// other, whose view has not even that tool, what it was doing.
+// What a server logged while calls of two callers were open went to both: a caller whose view does not
+// even have that tool read what the other one was doing.
 test('a log line of one caller does not reach the other', async (t) => {
   const server = await serve(t, {
     servers: { s: fake('--name', 's') },

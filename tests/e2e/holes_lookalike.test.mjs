@@ -12,7 +12,7 @@ const lenient = (more = {}, ...args) => ({
   command: process.execPath, args: [path.join(root, 'tests/fixture/lenient_server.mjs'), ...args], ...more,
 });
 
-// A way for each decision to be told apart: what a caller may do, and what must never run.
+// A server for each kind of decision; what was decided against must never run.
 const servers = {
   allowed: lenient({ allow: ['echo', 'ran'] }),
   denied: lenient({ deny: ['danger'] }),
@@ -23,7 +23,7 @@ const servers = {
 };
 const views = { some: { servers: ['viewed'], deny: ['danger'] } };
 
-// Members that mean "name" (or another one) to some reader; not one of them is exactly it.
+// Members that some reader takes for "name", "arguments" or "_meta"; none is exactly that.
 const names = ['Name', 'NAME', 'nAme', 'na\\u004de', 'name\\u0000', 'name\\u0000\\u0000', 'name\\u0000x', 'N\\u0061me'];
 const argumentsNames = ['Arguments', 'argument\u017f', 'argument\\u017f', 'ARGUMENTS', 'arguments\\u0000', 'argument\\u017F'];
 const metas = ['_Meta', '_META', '_meta\\u0000'];
@@ -82,7 +82,7 @@ test('arguments, _meta and ref have lookalikes, too', async (t) => {
   assert.deepEqual(await ran(client, 'pinned__ran'), []);
 });
 
-// The server reads what fits its type; we decide by what is there.
+// The server reads the member that fits `type`; we decide by the members that are there.
 test('a reference to a prompt and to a resource at once is neither', async (t) => {
   const { client } = await ready(t);
   const both = '{"ref":{"type":"ref/resource","name":"pinned__ask","uri":"file:///closed"},"argument":{"name":"a","value":""}}';
@@ -132,7 +132,7 @@ test('a view holds, in both eras and on stdio', async (t) => {
 });
 
 // At /mcp/<server>, methods that MCP does not know pass when the server is shown whole. A method
-// that only looks like one of MCP's must not be taken for such a one, and a server with tools that
+// that only looks like one of MCP's must not pass as an unknown one, and a server with tools that
 // need approval, are hidden or have pinned arguments is not shown whole.
 test('a method that looks like tools/call does not pass for an unknown one', async (t) => {
   const { server: { url } } = await ready(t);
@@ -153,8 +153,8 @@ test('members beside them that nobody could mistake still pass', async (t) => {
   assert.equal(message.result?.content[0].text, 'echo {"path":"b"}', JSON.stringify(message));
 });
 
-// What a server lists is read by agents, some of them leniently: a tool that has a second name for
-// them would stand for one of another server.
+// What a server lists is read by agents, some of them leniently: for these, a tool with a second
+// name could pass as a tool of another server.
 test('a listed item with a second name is not offered', async (t) => {
   const server = await serve(t, { servers: { spoof: lenient({}, 'spoof') } });
   const client = await new HttpClient(server.url).connect();

@@ -1,6 +1,6 @@
 // Each connection is bounded, but 40 clients that did not read their answers made the bridge hold
-// 600 MB: `limits.memory` bounds what is held for all peers together. Those who do not read are cut,
-// the one who reads gets all its answers.
+// 600 MB: `limits.memory` bounds what is held for all peers together. Clients that do not read are
+// cut, the one that reads gets all its answers.
 import assert from 'node:assert/strict';
 import fs from 'node:fs';
 import http from 'node:http';
@@ -19,7 +19,7 @@ const hello = JSON.stringify({
   params: { protocolVersion: '2025-06-18', capabilities: {}, clientInfo: { name: 'slow', version: '1' } },
 });
 
-/** Pipelined POSTs by a client that reads nothing; gives a function that ends it. */
+/** Pipelined POSTs by a client that reads nothing; returns a function that ends it. */
 async function slowPosts(server, calls) {
   const session = await new HttpClient(server.url).connect();
   const { hostname, port, pathname } = new URL(server.url);
@@ -73,7 +73,7 @@ test('40 clients that do not read', async (t) => {
   const slow = (async () => {
     for (let i = 0; i < 40; i++)
       ends.push(await [slowPosts, slowWebSocket, slowOldSse][i % 3](server, 3));
-    await new HttpClient(server.url).connect().then((last) => last.text('much__echo')); // all before it are answered
+    await new HttpClient(server.url).connect().then((last) => last.text('much__echo')); // the last to be answered
     done = true;
   })();
   let answers = 0;

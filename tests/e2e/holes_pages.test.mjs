@@ -1,6 +1,6 @@
-// What browsers are shown, and by which ciphers. The demo page, of the same origin as the daemon's own
-// page, had no Content-Security-Policy; the conductor's page allowed inline scripts; and a TLS 1.2
-// client could choose RSA key exchange, which who gets the key later can open.
+// What browsers are shown, and with which ciphers. The demo page, of the same origin as the daemon's
+// own page, had no Content-Security-Policy; the conductor's page allowed inline scripts; and a TLS 1.2
+// client could choose RSA key exchange: whoever gets the key later can decrypt recorded traffic.
 import assert from 'node:assert/strict';
 import { execFileSync } from 'node:child_process';
 import fs from 'node:fs';

@@ -35,7 +35,7 @@ test('sessions that came before anything was known of the server hear of its too
 
 test('limits.processes bounds what sessions have started; what works is left alone', async (t) => {
   const { server } = await serveAndConnect(t, { servers: own(), limits: { processes: 3 } }, ['own__whoami']);
-  const clients = await connect(server, 5); // the shared one is the first of the three
+  const clients = await connect(server, 5); // the shared instance is the first of the three
   const slow = clients.slice(0, 2).map((c) => c.text('own__sleep', { ms: 3000 }));
   await until('three processes', () => descendants(server.pid).length === 3);
   for (const c of clients.slice(2)) {
@@ -45,8 +45,8 @@ test('limits.processes bounds what sessions have started; what works is left alo
     assert.ok((await c.toolNames()).includes('own__whoami'), 'and its tools stay listed');
   }
   assert.equal(descendants(server.pid).length, 3);
-  await Promise.all(slow); // nothing was stopped under it
-  // One that nobody uses makes room for the next: the one that was of no use for longest.
+  await Promise.all(slow); // no instance was stopped during its call
+  // An idle instance is stopped to make room for the next: the one that was idle for longest.
   assert.equal(typeof await pid(clients[4]), 'number');
   assert.ok(descendants(server.pid).length <= 3);
   await Promise.all(clients.map((c) => until('a turn for everybody', async () => (await c.call('own__whoami')).result)));

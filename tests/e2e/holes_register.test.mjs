@@ -1,7 +1,7 @@
 // Any agent on the bus could register a server at any URL: the bridge then sent requests to whatever listens
-// on its own machine and in its networks, the metadata service of a cloud among it, and told the agent
-// what had come back. Now the operator names the hosts (bus.register_hosts), there are none at first, what
-// is connected to in the end is looked at as well, and the agent hears nothing of a foreign answer.
+// on its own machine and in its networks, the metadata service of a cloud for example, and told the agent
+// what had come back. Now the operator names the hosts (bus.register_hosts, empty by default), the address
+// that is connected to in the end is checked as well, and the agent is not told what a host answered.
 import assert from 'node:assert/strict';
 import fs from 'node:fs';
 import { test } from 'node:test';
@@ -22,7 +22,7 @@ async function work(t, hosts, { servers = { main: fake('--name', 'main') }, ...c
   return { worker, agent, read, register };
 }
 
-/** Something that is no MCP server and has something to hide. */
+/** An HTTP server that is no MCP server, and whose answers must not reach the agent. */
 async function secretive(t) {
   const seen = [];
   const server = await listen(t, (request, response) => {
@@ -61,7 +61,7 @@ test('hosts that the operator has not named are refused, however they are writte
 
 test('a name that the operator allows but that leads to this machine is not connected to', async (t) => {
   const target = await secretive(t);
-  // libcurl takes every name below .localhost for this machine, without asking anybody.
+  // libcurl resolves every name below .localhost to this machine, without DNS.
   const { register, read, worker } = await work(t, ['*.localhost']);
   const { success, error } = await register('x', `http://tools.localhost:${target.port}/mcp`);
   assert.equal(success, false);
@@ -112,7 +112,7 @@ test('an entry of an agent that is in the file already obeys the same', async (t
     assert.match(error, /cannot be reached|not connected/);
     assert.doesNotMatch(error, /127\.0\.0\.1/);
   }
-  // The same for one that comes by a reload.
+  // The same for a server that is added by a reload.
   const config = JSON.parse(fs.readFileSync(worker.config, 'utf8'));
   config.servers.late = entry('http');
   config.servers.late.url += '/late';
@@ -134,8 +134,8 @@ test('an agent cannot register the bridge itself', async (t) => {
   assert.deepEqual(tools.map((s) => s.name), ['main']);
 });
 
-// A bridge behind which this one stands was taken at first. The circle then broke somewhere, perhaps at the
-// other bridge's server, and the entry stayed in the file.
+// A bridge that leads back to this one was accepted at first. The circle then broke somewhere, perhaps at
+// the other bridge's server, and the entry stayed in the file.
 for (const between of [1, 2]) {
   test(`an agent cannot register a bridge that leads here, ${between} bridges away`, async (t) => {
     const ports = await Promise.all(Array.from({ length: between + 1 }, freePort));
@@ -160,7 +160,7 @@ for (const between of [1, 2]) {
 }
 
 // Agents could register with a bridge whose file is JSON, and were told to have it done by hand where it is
-// YAML, which most operators write. What an agent wrote is never filled in there either.
+// YAML, which most operators write. `${NAME}` in what an agent wrote is not expanded there either.
 test('an agent registers with a bridge whose file is YAML; comments stay, and nothing is filled in', async (t) => {
   const { server: far } = await serveAndConnect(t, { servers: { far: fake('--name', 'far') } }, ['far__echo']);
   const seen = [];

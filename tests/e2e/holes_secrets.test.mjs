@@ -1,9 +1,9 @@
 // Secrets showed. The redactor compared bytes, so a secret with a quote or a line end in it showed in
-// JSON, URLs, headers and shells' words; a server's last words were told to callers as they were; a
-// URL that made no sense was quoted with its token; and what stood in arguments, or in env under a
-// name like PGPASS or MAIN_DSN, was no secret at all. Here every secret is planted in every place a
-// configuration has for it, comes back from servers in every form, and is looked for in everything
-// that is written or answered but the tools' own results.
+// JSON, URLs, headers and shell words; the end of a server's stderr was passed to callers unredacted; an
+// invalid URL was quoted with its token; and values in arguments, or in env under a name like PGPASS or
+// MAIN_DSN, were not treated as secrets. Here every secret is planted in every place a configuration has
+// for it, comes back from servers in every form, and is looked for in everything that is written or
+// answered except the tools' own results.
 import assert from 'node:assert/strict';
 import fs from 'node:fs';
 import http from 'node:http';
@@ -17,7 +17,7 @@ import {
 
 // --- secrets, and the forms in which they may show ---
 
-// Each has its own shape, and none has another in it.
+// Each has its own shape, and none contains another.
 const secrets = {
   plain: 'plain-Tok3n-0815',
   quotes: 'qu"ote\\back/slash-77',
@@ -58,10 +58,10 @@ const forms = {
   'basic, three ways': (s) => ['u', 'us', 'use'].map((user) => base64(`${user}:${s}`)).join(' '),
 };
 
-/** All that must not be found: [what it is, text]. */
+/** Everything that must not be found: [what it is, text]. */
 const needles = Object.entries(secrets).flatMap(([name, secret]) => [
   ...Object.entries(forms).map(([form, make]) => [`${name} (${form})`, make(secret)]),
-  // What base64 shows of it whatever stands around it, and each line of a key.
+  // The part of its base64 form that is the same whatever text is around it, and each line of a key.
   ...['', 'u', 'us'].map((front) => [`${name} (inside base64)`, base64(`${front}${secret}`).slice(4, -4)]),
   ...secret.split('\n').filter((l) => !l.startsWith('--')).map((line) => [`${name} (a line)`, line]),
 ]);
@@ -82,10 +82,10 @@ let dir, plant, remote, config;
 before(async () => {
   dir = tempDir();
   plant = path.join(dir, 'shown.json');
-  // Last words are kept to 150 bytes: half a secret must not be left of them.
+  // The end of stderr is cut to 150 bytes: the cut must not leave half of a secret.
   const lastWords = `${'x'.repeat(130)} ${forms.json(secrets.quotes)} ${secrets.plain}`;
   fs.writeFileSync(plant, JSON.stringify([lastWords, ...Object.values(secrets).flatMap((s) => Object.values(forms).map((f) => f(s)))]));
-  // A server elsewhere that complains, and quotes what it was sent.
+  // A remote server that answers 500 and quotes the request.
   remote = http.createServer((req, res) => {
     res.writeHead(500, { 'Content-Type': 'text/plain' });
     res.end(`bad request ${req.url} ${JSON.stringify(req.headers)}`);
@@ -108,7 +108,7 @@ before(async () => {
         headers: { Authorization: `Bearer ${secrets.bearer}`, Cookie: `a=1; b=${secrets.cookie}` },
       },
       basic: { url: `http://${at}/mcp`, headers: { 'Proxy-Authorization': `Basic ${base64(`bob:${secrets.basic}`)}` } },
-      // A user is not what a WebSocket's address may have.
+      // Invalid: the URL of a WebSocket may not have a user.
       socket: { url: `ws://bob@${at}/mcp?token=${secrets.badUrl}` },
     },
     bus: { url: 'off', token: secrets.bus },
@@ -127,13 +127,13 @@ for (const format of ['text', 'json']) {
     await client.waitFor('say', 'fail', 'die');
     await logged(server, /dying[^\n]*last words/);
 
-    // Tools are given them, and give them back; that is between the agent and the server.
+    // Secrets in the arguments and results of tools pass unchanged: they are between agent and server.
     for (const make of Object.values(forms)) {
       const text = Object.values(secrets).map(make).join(' | ');
       assert.equal((await client.call('say', { text })).result.content[0].text, text);
       assert.equal((await client.call('fail', { text })).error.message, text);
     }
-    // What we say ourselves when a server ends is not.
+    // What we say ourselves when a server ends must not show them.
     const said = [];
     for (const text of [forms.json(secrets.quotes), base64(`bob:${secrets.plain}`), forms.percent(secrets.blanks), secrets.key]) {
       await client.waitFor('die');
@@ -191,8 +191,8 @@ test('nothing that is told on the bus shows a secret', async (t) => {
   expectNone('the news', news);
 });
 
-// The files of the state folder came later than the rest of this page: the trail with its arguments, the
-// tasks with their results, the texts of tools that were approved.
+// The files of the state folder: the audit trail with arguments, the tasks with their results, the texts
+// of tools that were approved.
 test('no file of the state folder shows a secret', async (t) => {
   const home = tempDir();
   const env = { ...environment(), XDG_STATE_HOME: home };
@@ -223,7 +223,7 @@ test('no file of the state folder shows a secret', async (t) => {
   for (const name of [...files, path.join(home, 'mcp.lock')]) expectNone(name, `.${fs.readFileSync(name, 'utf8')}`);
 });
 
-// A component has its secrets on its command line, and says them when it ends.
+// A component has its secrets on its command line, and prints them when it ends.
 test('a conductor shows no secret of its components', async (t) => {
   const traces = tempDir();
   const script = 'console.error(process.env.MY_TOKEN); console.error(JSON.stringify(process.argv)); process.exitCode = 3';
@@ -239,7 +239,7 @@ test('a conductor shows no secret of its components', async (t) => {
   for (const file of fs.readdirSync(traces)) expectNone(file, `.${fs.readFileSync(path.join(traces, file), 'utf8')}`);
 });
 
-// What is wrong with a file is said with the file's own words.
+// Errors of a configuration quote its file.
 test('the errors of a configuration show no secret', async () => {
   const file = writeConfig(dir, {
     servers: {

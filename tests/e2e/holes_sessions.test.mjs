@@ -1,5 +1,5 @@
-// Sessions of clients that went away without a word kept all places (limits.sessions) until
-// limits.session_ttl was over, and everybody else got a 503: anybody could keep the others out.
+// Sessions of clients that had left without ending them kept all places (limits.sessions) until
+// limits.session_ttl had passed, and everybody else got a 503: anybody could keep the others out.
 import assert from 'node:assert/strict';
 import { createHash } from 'node:crypto';
 import { test } from 'node:test';
@@ -20,7 +20,7 @@ async function expectReuse(t, server, token) {
   await calling.waitFor('a__sleep');
   const older = await connect();
 
-  // The one that was used last is kept, the oldest one goes, and who has something open stays.
+  // The session that was idle for longest is dropped; those with a call or a stream open stay.
   const call = calling.call('a__sleep', { ms: 3000 });
   await until('the call', async () => {
     const { text } = await exchange(`${server.origin}/status`, { method: 'GET', headers: listening.headers });
@@ -36,12 +36,12 @@ async function expectReuse(t, server, token) {
   assert.equal((await ping(listening)).status, 200);
   assert.equal(stream.ended, false);
 
-  // In use to the last place: then there is none.
+  // All sessions are in use: a new one is refused.
   const more = await Promise.all([calling, newest].map((client) => client.listen()));
   const refused = await new HttpClient(server.url, { token }).post(hello);
   assert.equal(refused.status, 503);
   assert.match(refused.text, /limits\.sessions/);
-  // A stream that ends makes its session an idle one, the older of two.
+  // Without its stream, `calling` is idle and is dropped for the next session.
   more[0].close();
   const last = await until('a place', async () => {
     const answer = await new HttpClient(server.url, { token }).post(hello);

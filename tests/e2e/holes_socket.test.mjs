@@ -1,7 +1,7 @@
 // A server is a program of the user's and may open the user's sockets: one that knew the path of the
-// control socket could stop its neighbours, approve its own calls and read everybody's; on the
-// embedded bus it could speak as an agent. Neither is for what the daemon itself started, however
-// far down: by the server, by its child, by a daemon that has no parent any more.
+// control socket could stop other servers, approve its own calls and read everybody's; on the
+// embedded bus it could speak as an agent. Both refuse every process that the daemon started,
+// directly or not: the server, its child, a daemonised process without a parent.
 import assert from 'node:assert/strict';
 import crypto from 'node:crypto';
 import fs from 'node:fs';
@@ -19,13 +19,13 @@ const states = async (server) => Object.fromEntries(
   JSON.parse((await exchange(`${server.origin}/api/servers`, { method: 'GET' })).text)
     .map((s) => [s.name, s.state]));
 
-/** It is named after the configuration file. */
+/** The control socket is named after the configuration file. */
 function controlSocket(server) {
   const folder = path.join(server.dir, 'rialto');
   return path.join(folder, fs.readdirSync(folder).find((name) => /^control.*\.sock$/.test(name)));
 }
 
-// By the control socket, and by the loopback address that has the same paths.
+// The control socket, and the loopback address, which has the same paths.
 const doors = {
   'the control socket': controlSocket,
   'the loopback address': (server) => Number(new URL(server.origin).port),
@@ -40,7 +40,7 @@ for (const by of ways) {
       const socket = doorOf(server);
       for (const what of ['/api/servers/victim/stop', '/api/approvals/1', '/api/reload']) {
         const heard = await client.text('intruder__try', { by, socket, text: post(what) });
-        // One that was forked away is not process 1's, but the daemon's.
+        // The parent of an orphan is the daemon (a subreaper), not process 1.
         if (by === 'orphan') assert.match(heard, new RegExp(`^${server.pid}\n`));
         assert.match(heard, /HTTP\/1.1 403 /, heard);
         assert.match(heard, /"error":"not for the servers that this Rialto runs","hint":/);
@@ -48,7 +48,7 @@ for (const by of ways) {
       await logged(server, /refused a request from \S+: it is of one of the servers that run here/);
       assert.equal((await states(server)).victim, 'up');
 
-      // Who looks after it gets through meanwhile, and so does an agent, whoever it is.
+      // Meanwhile the operator gets through, and so do MCP requests, whoever sends them.
       const env = { XDG_RUNTIME_DIR: server.dir };
       for (const command of ['status', 'reload']) {
         const done = await rialto([command, '-c', server.config], { env });
@@ -77,7 +77,7 @@ for (const by of ways) {
   });
 }
 
-// With tokens, the socket needs none; a server that comes by it is asked like everybody.
+// With tokens configured, the control socket needs none, except from a server of ours.
 test('a server gets no further by the socket than by the network', async (t) => {
   const hash = crypto.createHash('sha256').update('test-token').digest('hex');
   const server = await serve(t, {

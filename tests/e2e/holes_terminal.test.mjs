@@ -1,7 +1,7 @@
 // `rialto call` printed the text of a tool as it was, and a terminal obeys what it is sent: it was
-// cleared, its title changed, or what stood there was written over. Other commands let characters
-// through that turn the text around or do not show. Here a server has them in everything it says, and
-// every command is run on a terminal.
+// cleared, its title changed, or text on it was overwritten. Other commands let characters through
+// that reverse the text or are invisible. Here a server has them in everything it says, and every
+// command is run on a terminal.
 import assert from 'node:assert/strict';
 import fs from 'node:fs';
 import path from 'node:path';
@@ -11,7 +11,7 @@ import {
 } from './lib.mjs';
 
 const terminal = path.join(path.dirname(fakeBin), 'terminal');
-// A title, another colour (in both spellings), text turned around, something written over, a bell.
+// A title, another colour (in both spellings), reversed text, overwritten text, a bell.
 const evil = 'x\x1b]0;pwned\x07\x1b[31;5mred\u009b32m\u202eexe.gnp\u2066\u200b\u00ad\u{e0041}\rover\x08\x7f\x9d';
 const bad = /\x1b\]0;|\x1b\[31;5m|[\x80-\x9f\u00ad\u200b\u202a-\u202e\u2066-\u2069]|\u{e0041}|\rover|[\x00-\x06\x08\x7f]/u;
 
@@ -41,7 +41,7 @@ after(() => server?.stop());
 const envOf = () => ({ XDG_RUNTIME_DIR: server.dir, HOME: dir, XDG_CONFIG_HOME: dir, NO_COLOR: '1', TERM: 'xterm' });
 const onTerminal = (...args) => runCommand(terminal, ['300', '60', rialtoBin, ...args], { env: envOf(), cwd: server.dir, timeout: 60_000 });
 
-// What each command shows that is the server's or the file's, so that nothing is tested on nothing.
+// Text of the server or the file that each command must show: no test passes on empty output.
 const commands = {
   tools: [['tools', '-c', 'FILE'], /pwned/],
   'tools --json': [['tools', '--json', '-c', 'FILE'], /pwned/],
@@ -87,7 +87,7 @@ test('nothing but text reaches a terminal, from any command', async (t) => {
     await t.test(name, async () => {
       const { stdout } = await onTerminal(...args.map((a) => files[a] ?? a));
       assert.match(stdout, shown);
-      // Line ends are for the terminal, and so is how a line of progress is taken back.
+      // Line ends are for the terminal, and so is the sequence that erases a line of progress.
       const text = stdout.replaceAll('\r\n', '\n').replaceAll('\r\x1b[K', '');
       const hit = text.match(bad);
       assert.ok(!hit, `${name}: ${JSON.stringify(hit && text.slice(Math.max(0, hit.index - 100), hit.index + 50))}`);
@@ -110,7 +110,7 @@ test('nor from the log of the daemon and its first page', async () => {
   assert.doesNotMatch(server.stderr(), bad);
 });
 
-// People send results into files; and JSON means the same with its escapes.
+// People redirect results into files; and JSON with escapes means the same.
 test('a pipe gets the text of a tool byte for byte, and JSON that is the same', async () => {
   const run = (...args) => rialto(['call', '-c', file, ...args], { env: envOf() });
   const { stdout } = await run('evil', 'say');

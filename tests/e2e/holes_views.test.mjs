@@ -4,7 +4,7 @@ import { test } from 'node:test';
 import { HttpClient, serve } from './lib.mjs';
 import { fixtureEntry } from './peers.mjs';
 
-// A view chose among tools only: whoever had been given a view of one harmless tool read every
+// A view chose among tools only: a caller with a view of one harmless tool could read every
 // resource and prompt of its server.
 test('views hide resources and prompts, and what is hidden cannot be had', async (t) => {
   const server = await serve(t, {

@@ -1,5 +1,5 @@
-// What each host program's file looks like when people have used it for a while, written from the hosts' own
-// documents; and which servers `rialto import` and `rialto setup` must find in it.
+// A sample file of each host program, as after some time of use, written from the hosts' own documentation;
+// and which servers `rialto import` and `rialto setup` must find in it.
 
 /** {file (below the home folder), text, servers: {name: part of our entry}, stays: what must not be touched}. */
 export const samples = {

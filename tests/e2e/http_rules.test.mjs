@@ -35,8 +35,7 @@ const code = (answer) => {
   return error.code;
 };
 
-// Inside a session unless a row takes the header away. `code` is the JSON-RPC error code, where the
-// page of facts names one.
+// Inside a session unless a row removes the header. `code`: the JSON-RPC error code, if checked.
 const rows = [
   { what: 'a request', body: ping, status: 200 },
   { what: 'a notification', body: '{"jsonrpc":"2.0","method":"notifications/initialized"}', status: 202 },
@@ -178,7 +177,7 @@ test('a client that hangs up does not cancel its call', async () => {
   assert.equal(after_.cancelled, before_.cancelled);
 });
 
-// Bytes on a socket, byte by byte or all at once: what comes back until `count` answers are there.
+// Writes the chunks to a socket; resolves with all that came back once there are `count` responses.
 function onOneSocket(chunks, count) {
   return new Promise((resolve, reject) => {
     const socket = net.connect(new URL(server.url).port, '127.0.0.1');
@@ -230,7 +229,7 @@ for (const [what, bytes] of Object.entries(smuggling)) {
       const socket = net.connect(new URL(server.url).port, '127.0.0.1', () => socket.write(bytes));
       let got = '';
       socket.on('data', (d) => { got += d; });
-      socket.on('error', () => resolve(got)); // a reset behind the answer is a close too
+      socket.on('error', () => resolve(got)); // a reset after the answer is a close, too
       socket.on('close', () => resolve(got));
       setTimeout(() => { socket.destroy(); reject(new Error(`still open: ${got}`)); }, 5000).unref();
     });

@@ -1,5 +1,5 @@
-// What makes the aggregator one to rely on: calls that survive a crash, lists that never wait, servers
-// of a session's own, secrets that stay secret, tools changed by the configuration.
+// What makes the aggregator reliable: calls that survive a crash, lists that never wait, instances for
+// one session, secrets that stay secret, tools changed by the configuration.
 import assert from 'node:assert/strict';
 import fs from 'node:fs';
 import path from 'node:path';
@@ -30,7 +30,7 @@ test('a call that may have done something is not repeated, and the error says so
   const { error } = await within(5000, 'the failed call', client.call('f__poke'));
   assert.match(error.message, /server 'f' ended while the call was open: killed by SIGKILL/);
   assert.deepEqual(error.data, { reason: 'crashed', retryable: false });
-  // Calling again is the caller's decision; it wakes the server at once.
+  // Calling again is the caller's decision; the call starts the server at once.
   assert.match(await client.text('f__poke'), /^poke in life \d$/);
 });
 
@@ -49,7 +49,7 @@ test('lists answer from what is known while a server is still starting, then lis
   fs.writeFileSync(go, '');
   await stream.waitFor('notifications/tools/list_changed', before + 1);
   assert.ok((await client.toolNames()).includes('slow__peek'));
-  // Config order, whoever came first.
+  // In the order of the configuration, whichever server was up first.
   assert.ok((await client.toolNames())[0].startsWith('slow__'));
   stream.close();
 });
@@ -71,7 +71,7 @@ test('instances: per-session gives each session a process, which ends with it', 
 
 test('a server whose questions could be for several agents is no longer shared by new sessions', async (t) => {
   const { server, client } = await serveAndConnect(t, { servers: { q: fake('--name', 'q') } }, ['q__ask']);
-  await new HttpClient(server.url).connect(); // two agents, so a question has no single owner
+  await new HttpClient(server.url).connect(); // with two agents, a question may be for either
   const busy = client.call('q__sleep', { ms: 500 });
   const asked = await client.call('q__ask', { method: 'sampling/createMessage' });
   assert.ok(asked.result || asked.error);
@@ -136,7 +136,7 @@ test('a remembered start failure does not stop the others, and says why', async 
 });
 
 test('a server that ends at an unknown first message is asked in its own way the next time', async (t) => {
-  // Some servers exit when the first thing they hear is not initialize.
+  // Some servers exit when their first message is not initialize.
   const picky = `
     const rl = require('readline').createInterface({ input: process.stdin });
     let greeted = false;
@@ -173,8 +173,8 @@ test('roots of a session reach its own server, and their changes too', async (t)
   }, 20);
   t.after(() => clearInterval(answering));
   await client.waitFor('a__roots');
-  await client.text('a__roots'); // the first call starts the session's own server, which asks at once
-  // Only then: a question that comes while a call is open belongs to that call's own stream.
+  await client.text('a__roots'); // the first call starts the session's own instance, which asks at once
+  // After that call: a question that comes while a call is open goes to the stream of that call.
   const seen = async (asked, expected) => {
     await until(`question ${asked}`, () => answered.size === asked);
     await until(`roots ${expected}`, async () => await client.text('a__roots') === JSON.stringify(expected));
@@ -197,7 +197,7 @@ test('the end of a visit is told to the agent that was sent there, and to no oth
   const call = sent.client.post({
     jsonrpc: '2.0', id: 7, method: 'tools/call', params: { name: 'a__visit', arguments: {} },
   });
-  // The question comes on the stream of the call itself; its id is the first of this session.
+  // The question comes on the stream of the call; its id is the first of this session.
   await until('the answer to be taken', async () => {
     const answer = await sent.client.post({ jsonrpc: '2.0', id: 1, result: { action: 'accept' } });
     return answer.status === 202 && Promise.race([call.then(() => true), new Promise((r) => { setTimeout(r, 50, false); })]);
@@ -209,7 +209,7 @@ test('the end of a visit is told to the agent that was sent there, and to no oth
   other.stream.close();
 });
 
-// The agent was left with a question that nobody wanted to be answered, until the call was over.
+// The agent kept showing a question that the server had withdrawn, until the call was over.
 for (const expose of ['full', 'search']) {
   test(`a question that its server takes back is taken back at the agent (expose: ${expose})`, async (t) => {
     const file = writeConfig(tempDir(), { expose, servers: { a: asking() } });
@@ -250,7 +250,7 @@ test('rialto stdio: the greeting waits for servers never seen before, lists neve
   assert.match(wrong.stderr, /--wait/);
 });
 
-// printf '...' | rialto stdio: everything is there and the pipe closed before any server is up.
+// printf '...' | rialto stdio: all input has come, and the pipe is closed, before any server is up.
 test('rialto stdio: what was sent before the end of input is answered, the greeting that waits too', async () => {
   const file = writeConfig(tempDir(), { servers: { a: fake('--name', 'a', '--init-delay', 1700) } });
   const messages = [
@@ -294,7 +294,7 @@ test('what a server offered before is listed at once while it starts, and a call
   await second.stop();
   assert.doesNotMatch(second.lines.join('\n'), /list_changed/, 'nothing was new');
 
-  // One that does not come up this time is taken off the list, and a changed entry is another server.
+  // A changed entry is another server: nothing is remembered of it, and it does not come up here.
   const broken = writeConfig(dir, { servers: { ...config.servers, quick: fake('--name', 'quick', '--exit-at-once') } });
   const third = new StdioClient(t, rialtoBin, ['stdio', '--alone', '-c', broken], { env });
   await third.connect();

@@ -16,7 +16,7 @@ for (const start of ['eager', 'lazy']) {
     }, ['a__echo', 'b__echo']);
     const stream = await client.listen();
     const listed = await client.toolNames();
-    await sleep(200); // what was waiting for a stream has come by then
+    await sleep(200); // what was queued for the stream has arrived by then
     const told = stream.messages().length;
     const family = descendants(server.pid).filter((p) => p.pid !== undefined);
     const { pid } = await state(server, 'a');

@@ -18,10 +18,10 @@ test('every example of another program becomes a file that check finds fine', as
     assert.ok(text.startsWith(`# Made from ${example(name)}.`), text);
     const checked = await rialto(['check', '--json', out]);
     const verdict = JSON.parse(checked.stdout);
-    // What this machine lacks is not the file's fault.
+    // Variables and programs that this machine lacks are not the file's fault.
     const wrong = verdict.problems.filter((p) => !/^no value for|^there is no program/.test(p.message));
     assert.deepEqual([checked.code, verdict.errors, wrong], [0, 0, []], checked.stdout);
-    // Both mean the same.
+    // The imported file and the original mean the same.
     const effective = async (file) => {
       const { names, servers } = JSON.parse((await rialto(['config', '--json', '-c', file])).stdout);
       return { names, servers };
@@ -58,10 +58,10 @@ test('a place that cannot be written: status 1', async () => {
   assert.match(stderr, /cannot write \/no\/such\/folder\/x/);
 });
 
-// The file that was there was emptied first: on a full disk it was gone, and nothing in its place.
+// The existing file was truncated first: on a full disk it was lost, with nothing instead of it.
 test('a file in its place is replaced whole and kept as OUT.bak, or left as it was', async () => {
   const out = writeConfig(tempDir(), 'servers: {}\n', 'rialto.yaml');
-  // As on a full disk: no file may have more than a block.
+  // As on a full disk: no file may be larger than one block.
   const full = ['-c', 'trap "" XFSZ; ulimit -f 1; exec "$0" "$@"', rialtoBin];
   const failed = await runCommand('/bin/sh', [...full, 'import', example('vscode-mcp.json'), '-o', out]);
   assert.equal(failed.code, 1);
@@ -118,7 +118,7 @@ for (const [host, sample] of Object.entries(samples)) {
     }
     const checked = await rialto(['check', out]);
     assert.equal(checked.code, 0, checked.stdout);
-    // Where the path says nothing, --host does.
+    // Where the path does not tell the host, --host does.
     const named = await rialto(['import', '-q', '--host', host, '-'], { input: sample.text });
     assert.equal(named.stdout.replace(/^#.*\n/gm, ''), fs.readFileSync(out, 'utf8').replace(/^#.*\n/gm, ''));
   });

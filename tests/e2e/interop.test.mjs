@@ -1,5 +1,5 @@
-// Real programs from npm around rialto: servers of many makers behind it, clients of both SDK lines
-// and the Inspector before it, and other bridges on either side.
+// Real programs from npm around rialto: servers of many makers, clients of both SDK lines and the
+// Inspector, and other bridges on either side.
 import assert from 'node:assert/strict';
 import { execFileSync } from 'node:child_process';
 import fs from 'node:fs';
@@ -17,7 +17,7 @@ const program = (name, args = [], env = {}) => ({ command: node22, args: [bin(na
 
 // --- servers ---
 
-// What each offers at least, and a call that changes nothing outside of the temporary folder.
+// How many tools each has at least, and a call that changes nothing outside the temporary folder.
 function servers(dir) {
   const HOME = dir;
   fs.writeFileSync(path.join(dir, 'hello.txt'), 'hello from a file\n');
@@ -51,7 +51,7 @@ function servers(dir) {
     pdf: { entry: program('mcp-pdf-server', ['--stdio']), tools: 3, call: ['list_pdfs', {}, /pdf/i] },
     budget: { entry: program('mcp-budget-allocator-server', ['--stdio']), tools: 1, call: ['get-budget-data', {}, /./], ui: true },
     clock: { entry: program('mcp-server-basic-vanillajs', ['--stdio']), tools: 1, call: ['get-time', {}, /\d{4}-\d\d-\d\dT/], ui: true },
-    // Of both eras. Its tools ask a service on the Internet: listed, not called.
+    // Of both eras. Its tools call a service on the Internet: listed, not called.
     context7: { entry: program('context7-mcp', [], { OTEL_SDK_DISABLED: 'true' }), tools: 2 },
   };
 }
@@ -100,7 +100,7 @@ test('a dozen servers at once', { timeout: 120_000 }, async (t) => {
         assert.match(textOf(result), wanted, alias);
         if (ui) assert.match(own[0]._meta.ui.resourceUri, /^ui:\/\//);
       }
-      // A prompt and a tool of one name in one server are two things.
+      // A prompt and a tool with the same name in one server are two things.
       const { prompts } = await client.listPrompts();
       assert.ok(prompts.some((p) => p.name === 'commands__run_command'));
       const { resources } = await client.listResources();
@@ -142,7 +142,7 @@ test('the Inspector in three eras', async (t) => {
 
 const everythingBehind = (t) => serve(t, { names: 'bare', servers: { everything: program('mcp-server-everything', ['stdio']) } });
 
-/** A stdio program that ends when it is told to; it need not end well. */
+/** A stdio program that is killed at the end, since it need not end cleanly. */
 function stdioAgent(t, args, env = {}) {
   const agent = new StdioClient(t, node22, args, { env: { ...process.env, HOME: tempDir(), ...env } });
   agent.stop = async () => {
@@ -175,7 +175,7 @@ test('mcp-remote behind us', async (t) => {
 
 test('supergateway before us', async (t) => {
   const server = await everythingBehind(t);
-  // Its ids are numbers, whatever the agent's were.
+  // supergateway makes all ids numbers, whatever the agent's were.
   const agent = stdioAgent(t, [bin('supergateway'), '--streamableHttp', server.url]);
   let n = 1;
   agent.request = async (method, params = {}) => JSON.parse(await agent.rawRequest(String(n++), method, JSON.stringify(params)));

@@ -1,5 +1,5 @@
-// Our own authorization server (auth.issuer: built-in): an agent registers, a person lets it in on a page, and
-// it has tokens; and every way to get in without that person.
+// Our own authorization server (auth.issuer: built-in): an agent registers, a person approves it on a page, and
+// it gets tokens; and every way to get in without that person.
 import assert from 'node:assert/strict';
 import crypto from 'node:crypto';
 import fs from 'node:fs';
@@ -28,7 +28,7 @@ async function passwordHash() {
   return hashed;
 }
 
-/** A daemon with the issuer on, and what an agent and a browser do with it. */
+/** A daemon with the issuer enabled, and what an agent and a browser do with it. */
 export async function start(t, more = {}, options = {}) {
   const state = options.state ?? tempDir();
   const { auth, ...rest } = more;
@@ -54,7 +54,7 @@ export async function start(t, more = {}, options = {}) {
       const body = Object.fromEntries(Object.entries({ request, csrf, scope, word: PASSWORD, answer: 'allow', ...fields }).filter(([, v]) => v !== undefined));
       return run.post('/oauth/authorize', body, { Origin: PUBLIC, Cookie: cookie, ...headers });
     },
-    /** The code that the person's browser is sent back with. */
+    /** The parameters with which the person's browser is redirected back, the code among them. */
     code: async (client, fields) => {
       const page = await run.page(client, fields);
       assert.equal(page.status, 200, page.text);
@@ -64,7 +64,7 @@ export async function start(t, more = {}, options = {}) {
     },
     token: (fields, headers) => run.post('/oauth/token', fields, headers),
     redeem: async (client, code, verifier, more_ = {}) => run.token({ grant_type: 'authorization_code', client_id: client, code, code_verifier: verifier, redirect_uri: BACK, ...more_ }),
-    /** The whole way: {client, access_token, refresh_token, ...}. */
+    /** The whole sign-in: {client, access_token, refresh_token, ...}. */
     signIn: async (fields = {}, registered) => {
       const { client_id: client } = registered ?? await run.register();
       const { verifier, challenge } = pkce();
@@ -146,7 +146,7 @@ test('sign in, use, refresh, revoke', async (t) => {
   assert.notEqual(next.refresh_token, signed.refresh_token);
   assert.equal((await run.enter(next.access_token)).status, 200);
   assert.equal((await run.enter(signed.access_token)).status, 200); // until it expires
-  // Two processes of one agent race: the one that comes second gets an access token, and no new refresh token.
+  // Two processes of one agent race: the second gets an access token, but no new refresh token.
   const raced = JSON.parse((await run.refresh(signed)).text);
   assert.ok(raced.access_token && !raced.refresh_token);
   agent.headers.Authorization = `Bearer ${next.access_token}`;
@@ -211,10 +211,10 @@ test('the code of rialto pair is good once; the password as often as wanted; fiv
   assert.match(late.text, /Wait half a minute/);
   assert.equal(late.headers['retry-after'], '30');
   assert.ok(!late.headers.location);
-  // The owner is not locked out: a new code opens at once.
+  // The owner is not locked out: a new pairing code works at once.
   const { stdout: fresh } = await run.command('pair');
   assert.equal(await tryWord(fresh.slice(6).trim()), 303);
-  // Without a password only codes open.
+  // Without a password, only pairing codes work.
   const bare = await start(t, { auth: { password: undefined } });
   const { client_id: other } = await bare.register();
   assert.equal((await bare.answer(await bare.page(other), { word: '' })).status, 403);
@@ -312,7 +312,7 @@ test('open redirects: an address that is not registered gets a page of ours, and
   assert.equal((await run.page('rialto-unknown')).status, 400);
   assert.equal((await run.get(`/oauth/authorize?${run.query(client)}&client_id=${client}`)).status, 400);
   assert.equal((await run.get(`/oauth/authorize?${run.query(client)}&redirect_uri=${encodeURIComponent('https://evil.example')}`)).status, 400);
-  // Programs on the person's machine get whatever port they could.
+  // Programs on the person's machine may use any port.
   for (const redirect_uri of ['http://127.0.0.1:5555/cb?a=1', 'http://localhost/cb']) assert.equal((await run.page(client, { redirect_uri })).status, 200, redirect_uri);
 });
 
@@ -353,7 +353,7 @@ test('the page: not in frames, not from elsewhere, not twice; and it shows what 
     assert.equal(answer.status, 403, what);
     assert.equal(answer.headers.location, undefined);
   }
-  // A name that leads here and is not ours (DNS rebinding).
+  // A name that resolves to this address but is not ours (DNS rebinding).
   for (const Host of ['evil.example', 'rialto.example.test.evil.example', 'evil.example:443']) {
     assert.equal((await run.page(client, {}, { Host })).status, 403, Host);
     assert.equal((await run.answer(page, {}, { Host, Origin: `https://${Host}` })).status, 403, Host);
@@ -378,7 +378,7 @@ test('codes: one minute, one use, one client, one verifier, one address; a secon
   const a = await fresh();
   await refused(await run.redeem(thief, a.code, a.verifier));
   await refused(await run.redeem(client, a.code, pkce().verifier));
-  await refused(await run.redeem(client, a.code, a.verifier)); // the wrong verifier was its one try
+  await refused(await run.redeem(client, a.code, a.verifier)); // the code was spent by the try with the wrong verifier
   const b = await fresh();
   await refused(await run.redeem(client, b.code, b.verifier, { redirect_uri: `${BACK}x` }));
   const c = await fresh();
@@ -401,7 +401,7 @@ test('an old refresh token after its half minute is a stolen one: the family end
   const signed = await run.signIn();
   const other = await run.signIn();
   const next = JSON.parse((await run.refresh(signed)).text);
-  assert.equal(JSON.parse((await run.refresh(other, signed.refresh_token)).text).error, 'invalid_grant'); // another client's
+  assert.equal(JSON.parse((await run.refresh(other, signed.refresh_token)).text).error, 'invalid_grant'); // the refresh token of another client
   await sleep(31_000);
   assert.equal(JSON.parse((await run.refresh(signed)).text).error, 'invalid_grant');
   assert.equal((await run.enter(next.access_token)).status, 401);
@@ -410,8 +410,8 @@ test('an old refresh token after its half minute is a stolen one: the family end
   await logged(run.server, /old refresh token was used again/);
 });
 
-// A thief who used a refresh token twice in a hurry was never found out: only the token before the last was remembered,
-// so the owner's was not known any more, and the thief's went on.
+// A thief who refreshed twice in quick succession was never detected: only the previous refresh token was
+// remembered, so the owner's was simply unknown, and the thief's stayed valid.
 test('every older refresh token of a family is a stolen one, not only the last', async (t) => {
   const run = await start(t);
   const signed = await run.signIn();
@@ -419,15 +419,15 @@ test('every older refresh token of a family is a stolen one, not only the last',
   for (let i = 0; i < 3; i++) last = { ...signed, ...JSON.parse((await run.refresh(last)).text) };
   assert.equal((await run.enter(last.access_token)).status, 200);
   const forged = signed.refresh_token.slice(0, 40) + 'A'.repeat(signed.refresh_token.length - 40);
-  assert.equal(JSON.parse((await run.refresh({ client: (await run.register()).client_id }, forged)).text).error, 'invalid_grant'); // another client ends nothing
+  assert.equal(JSON.parse((await run.refresh({ client: (await run.register()).client_id }, forged)).text).error, 'invalid_grant'); // a token shown by another client ends nothing
   assert.equal((await run.enter(last.access_token)).status, 200);
   assert.equal(JSON.parse((await run.refresh(signed)).text).error, 'invalid_grant');
   assert.equal((await run.enter(last.access_token)).status, 401);
   assert.equal(JSON.parse((await run.refresh(last)).text).error, 'invalid_grant');
 });
 
-// With a full disk a refresh token had been exchanged for one that nobody was told, so the agent was logged out by its
-// next try; a code was spent for nothing; and what was revoked came back with the next start.
+// On a full disk a refresh token was exchanged for one that no client had received, so the agent's next try logged it
+// out; a code was spent for nothing; and what was revoked was valid again after the next start.
 test('what cannot be kept is not given, and what was there before stays good', async (t) => {
   const run = await start(t);
   const file = path.join(run.state, 'rialto/grants.json');
@@ -455,7 +455,7 @@ test('what cannot be kept is not given, and what was there before stays good', a
   assert.equal((await run.enter(next.access_token)).status, 401);
 });
 
-// 200 clients had been let in once, and nobody could register any more, although their grants had ended long ago.
+// 200 clients had been approved once, and nobody could register any more, although their grants had ended long ago.
 test('clients whose grants have ended make room for others', async (t) => {
   const state = tempDir();
   fs.mkdirSync(path.join(state, 'rialto'));

@@ -1,4 +1,4 @@
-// Access tokens of an identity provider (auth.jwt): which are taken, what they open, and every way to forge one.
+// Access tokens of an identity provider (auth.jwt): which are valid, what they open, and every way to forge one.
 import assert from 'node:assert/strict';
 import fs from 'node:fs';
 import net from 'node:net';
@@ -46,7 +46,7 @@ test('every algorithm, one key each, from a file; the caller is issuer and subje
   assert.match((await exchange(`${server.origin}/api/calls`, { method: 'GET', headers: bearer(sign(rsa, claims())) })).text, /not valid/);
   const modern = new ModernClient(server.url, { headers: bearer(sign(keys[0], claims({ aud: ['other', AUDIENCE] }))) });
   assert.ok((await modern.toolNames()).includes('f__echo'));
-  // A session goes on with the next token of the same person, and is nobody else's.
+  // A session goes on with the next token of the same person, and is not found with anybody else's.
   const next = { ...client.headers, ...bearer(sign(keys[3], claims({ jti: 'next' }))) };
   assert.equal((await exchange(server.url, { headers: next, body: '{"jsonrpc":"2.0","id":5,"method":"ping"}' })).status, 200);
   const stranger = { ...client.headers, ...bearer(sign(keys[3], claims({ sub: 'mallory' }))) };
@@ -98,7 +98,7 @@ test('forged, foreign and broken tokens: 401 invalid_token, each time, and nothi
     'an ID token': sign(rsa, claims({ at_hash: 'x' })),
     'an ID token of Keycloak': sign(rsa, claims({ typ: 'ID' })),
     'nobody': sign(rsa, claims({ sub: undefined })),
-    // Shown, and told from others, as the text that the escapes of the invisible character are.
+    // Callers are told apart by the visible form of the subject: one with invisible characters is refused.
     'somebody who looks like another': sign(rsa, claims({ sub: 'alice\u200b' })),
     'an empty subject': sign(rsa, claims({ sub: '', client_id: undefined })),
     'a subject of 300 bytes': sign(rsa, claims({ sub: 'a'.repeat(300) })),
@@ -131,7 +131,7 @@ test('forged, foreign and broken tokens: 401 invalid_token, each time, and nothi
   }
   assert.equal((await enter(server, good)).status, 200);
   for (const method of ['GET', 'DELETE', 'POST']) assert.equal((await enter(server, cases.expired, { method })).status, 401, method);
-  // In the stateless era, and for lists and calls, it is the same.
+  // The same in the stateless era, for lists and for calls.
   for (const method of ['server/discover', 'tools/list', 'tools/call']) {
     const modern = { 'MCP-Protocol-Version': '2026-07-28', 'Mcp-Method': method, ...(method === 'tools/call' && { 'Mcp-Name': 'f__echo' }) };
     for (const token of [null, cases.expired, cases.none]) {
@@ -141,7 +141,7 @@ test('forged, foreign and broken tokens: 401 invalid_token, each time, and nothi
       assert.match(answer.headers['www-authenticate'], token ? /error="invalid_token"/ : /resource_metadata="[^"]+"$/);
     }
   }
-  // One token, and in the header alone.
+  // Only one token, and only in the header.
   assert.equal((await enter(server, good, { where: `/mcp?access_token=${good}` })).status, 400);
   assert.equal((await exchange(server.url, { headers: { ...json, Authorization: [`Bearer ${good}`, `Bearer ${good}`] }, body: initialize })).status, 400);
   const none = await enter(server, null);
@@ -202,7 +202,7 @@ test('metadata is for pages of every site, and names public_url, not Host', asyn
   assert.equal(preflight.status, 204);
   assert.equal(preflight.headers['access-control-allow-origin'], '*');
   assert.match(preflight.headers['access-control-allow-headers'], /authorization, mcp-protocol-version/);
-  // A rebound name is none of ours, for this too; the public one is, also as Origin.
+  // Host is checked here, too: a rebound name is refused, that of public_url is accepted, also as Origin.
   const named = (Host, Origin) => exchange(`${server.origin}/.well-known/oauth-protected-resource`, { method: 'GET', headers: { Host, ...(Origin && { Origin }) } });
   assert.equal((await named('evil.example')).status, 403);
   assert.equal((await named('rialto.example.test')).status, 200);
@@ -219,7 +219,7 @@ test('keys from a URL: fetched once for all, again for a new key, and a removed 
   const answers = await Promise.all(Array.from({ length: 20 }, (_, i) => enter(server, sign(first, claims({ jti: `${i}` })))));
   assert.deepEqual([...new Set(answers.map((a) => a.status))], [200]);
   assert.equal(idp.asked.length, 1);
-  // A flood of unknown keys is one fetch at most, and they are refused.
+  // A flood of tokens with unknown keys causes at most one more fetch, and all are refused.
   const flood = await Promise.all(Array.from({ length: 30 }, (_, i) => enter(server, sign({ ...second, kid: `x${i}` }, claims()))));
   assert.deepEqual([...new Set(flood.map((a) => a.status))], [401]);
   assert.ok(idp.asked.length <= 2, `${idp.asked.length}`);
@@ -295,7 +295,7 @@ test('requests that wait for keys are answered in their order, each with its own
   const socket = net.connect(Number(port), hostname);
   let text = '';
   socket.on('data', (d) => { text += d; });
-  // The second comes behind the first while that waits, then one whose token is bad, and half of a fourth.
+  // A second request while the first waits for the keys, a third with a bad token, and half of a fourth.
   socket.write(request('first', sign(rsa, claims())) + request('second', sign(rsa, claims({ sub: 'bob' }))));
   const last = request('fourth', sign(rsa, claims()));
   socket.write(request('third', sign(newKey('RS256'), claims())) + last.slice(0, 40));

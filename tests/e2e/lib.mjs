@@ -1,5 +1,5 @@
 // What the end-to-end tests share: start the real binary with a temporary configuration, talk to it
-// byte by byte, and make sure that it leaves nothing behind when it ends.
+// byte by byte, and check that no process is left when it ends.
 import assert from 'node:assert/strict';
 import { execFile, spawn } from 'node:child_process';
 import fs from 'node:fs';
@@ -16,7 +16,7 @@ export const releaseBin = path.join(root, 'build/rialto');
 export const fakeBin = path.resolve(root, process.env.RIALTO_FAKE_BIN ?? 'build/asan/tests/fake/fake_server');
 export const npmFolder = path.join(root, 'build/npm');
 
-// Packages live under build/npm, outside the tree the tests stand in.
+// Packages are installed under build/npm, outside of the folders of the tests.
 export const load = createRequire(path.join(npmFolder, 'package.json'));
 
 export const sleep = (ms) => new Promise((resolve) => setTimeout(resolve, ms));
@@ -33,7 +33,7 @@ export async function within(ms, what, promise) {
   }
 }
 
-/** Polls until `check` gives something truthy, and gives that back. */
+/** Polls until `check` returns something truthy, and returns that. */
 export async function until(what, check, ms = 10_000) {
   const end = Date.now() + ms;
   let last;
@@ -57,12 +57,12 @@ function processTable() {
       const [state, parent, ...rest] = stat.slice(stat.lastIndexOf(')') + 2).split(' ');
       const name = stat.slice(stat.indexOf('(') + 1, stat.lastIndexOf(')'));
       table.set(Number(entry), { state, parent: Number(parent), started: rest[17], name });
-    } catch { /* it has just ended */ }
+    } catch { /* the process has just ended */ }
   }
   return table;
 }
 
-/** All processes below this one, but not the guard of a conductor, which is part of the program. */
+/** All descendants of a process, except the guard of a conductor, which is part of the program. */
 export function descendants(pid) {
   const table = processTable();
   const found = [];
@@ -88,7 +88,7 @@ export async function expectGone(processes, ms = 1000) {
     .catch(() => assert.fail(`left behind: ${processes.filter(isAlive).map((p) => p.pid)}`));
 }
 
-// What must not outlive this test file, even when the test runner ends it for taking too long.
+// What must not outlive this test file, even if the test runner ends it after a timeout.
 const started = new Set();
 const tempDirs = [];
 process.on('exit', () => {
@@ -108,14 +108,14 @@ export function start(command, args, options) {
 // --- files ---
 
 
-/** A temporary folder; it goes away when the test file is through and its programs have ended. */
+/** A temporary folder; it is removed when the test file ends. */
 export function tempDir() {
   const dir = fs.mkdtempSync(path.join(os.tmpdir(), 'rialto-test-'));
   tempDirs.push(dir);
   return dir;
 }
 
-// Control sockets of daemons that a test starts stay among its own files, and so does what they keep.
+// Control sockets and state files of daemons that a test starts are put into folders of the test file.
 process.env.XDG_RUNTIME_DIR = tempDir();
 process.env.XDG_STATE_HOME = tempDir();
 
@@ -125,7 +125,7 @@ export function writeConfig(dir, config, name = 'rialto.json') {
   return file;
 }
 
-// Said here at once rather than by every test after its own long wait.
+// Reported here at once, instead of by every test after a long wait.
 for (const needed of [rialtoBin, fakeBin]) {
   if (!fs.existsSync(needed)) throw new Error(`${needed} is not built: make asan`);
 }
@@ -152,7 +152,7 @@ export function expectClean(stderr) {
   assert.doesNotMatch(stderr, /AddressSanitizer|LeakSanitizer|runtime error:/, stderr);
 }
 
-// What one run remembers of its servers must not change the next test.
+// What one run remembers of its servers must not affect the next test.
 const noMemory = '/dev/null/none';
 
 /** Runs a command to its end: {code, stdout, stderr}. */
@@ -165,7 +165,7 @@ export function runCommand(command, args, { env = {}, cwd, input = '', timeout =
       const code = error ? error.code ?? `killed by ${error.signal}` : 0;
       resolve({ code, stdout, stderr });
     });
-    child.stdin.on('error', () => {}); // it may end without reading
+    child.stdin.on('error', () => {}); // the program may end without reading
     child.stdin.end(input);
   });
 }
@@ -177,9 +177,9 @@ export async function rialto(args, options) {
 }
 
 /**
- * Starts `rialto serve` on a free port, with no configuration at all when `config` is null. Gives
- * {url, origin, pid, stderr(), stop()}; the test's end stops it too and checks a clean end: status
- * 0, in time (calls that are open have ten seconds more), no process left.
+ * Starts `rialto serve` on a free port, with no configuration at all when `config` is null. Returns
+ * {url, origin, pid, stderr(), stop()}; the end of the test stops it, too, and checks a clean end:
+ * status 0, in time (ten seconds more if calls are open), no process left.
  */
 export async function serve(t, config, { args = [], env = {}, bin = [rialtoBin], slack = 1 } = {}) {
   const dir = tempDir();
@@ -228,7 +228,7 @@ export async function serve(t, config, { args = [], env = {}, bin = [rialtoBin],
   };
 }
 
-/** Waits for a line in the log of what serve() started: it reaches us a moment after it is written. */
+/** Waits for a line in the log of a daemon of serve(): it arrives a moment after it is written. */
 export function logged(server, pattern) {
   return until(`${pattern} in the log`, () => pattern.test(server.stderr()));
 }
@@ -240,8 +240,8 @@ export const bothTypes = 'application/json, text/event-stream';
 const requestOf = (url) => (`${url}`.startsWith('https:') ? https : http).request;
 
 /**
- * One HTTP exchange: {status, headers, text}. No header is added but Host and the length. `ca` is
- * whom to trust with https.
+ * One HTTP exchange: {status, headers, text}. No header is added except Host and the length. `ca` is
+ * the authority to trust with https.
  */
 export function exchange(url, { method = 'POST', headers = {}, body, ca } = {}) {
   return new Promise((resolve, reject) => {
@@ -273,7 +273,7 @@ export function rawMessages(answer) {
   return type.startsWith('text/event-stream') ? sseData(answer.text) : [answer.text];
 }
 
-/** A legacy Streamable HTTP client that hides nothing. */
+/** A raw Streamable HTTP client of the initialize era. */
 export class HttpClient {
   #next = 1;
 
@@ -307,7 +307,7 @@ export class HttpClient {
     return this.post({ jsonrpc: '2.0', method, params });
   }
 
-  /** A request given as raw id and raw params; gives {raw, message, events}. */
+  /** Sends a request with a raw id and raw params; returns {raw, message, events}. */
   async rawRequest(id, method, params) {
     const answer = await this.post(
       `{"jsonrpc":"2.0","id":${id},"method":${JSON.stringify(method)},"params":${params}}`);
@@ -348,7 +348,7 @@ export class HttpClient {
     return exchange(this.url, { method: 'DELETE', headers: this.headers, ca: this.ca });
   }
 
-  /** The standing stream: {status, headers, messages, waitFor(method), close()}. */
+  /** The standing stream (GET): {status, headers, messages, waitFor(method), close()}. */
   listen(extra = {}) {
     return new Promise((resolve, reject) => {
       const headers = { ...this.headers, Accept: 'text/event-stream', ...extra };
@@ -364,7 +364,7 @@ export class HttpClient {
         stream.count = (method) => stream.messages().filter((m) => m.method === method).length;
         stream.waitFor = (method, n = 1) => until(`${n} × ${method} on the stream`,
           () => stream.count(method) >= n);
-        /** What was held back for this session comes first; resolves when no more of it comes. */
+        /** Messages queued for this session come first; resolves when no more of them come. */
         stream.settle = async () => {
           for (let before = -1; before !== text.length; await sleep(150)) before = text.length;
         };
@@ -377,7 +377,7 @@ export class HttpClient {
   }
 }
 
-/** Starts serve with these servers and connects a raw client, all wanted tools listed. */
+/** Starts serve and connects a raw client; waits until all wanted tools are listed. */
 export async function serveAndConnect(t, config, wanted = [], options = {}) {
   const server = await serve(t, config, options);
   const client = await new HttpClient(server.url).connect();
@@ -420,7 +420,7 @@ export class StdioClient {
     return this.lines.map((l) => JSON.parse(l));
   }
 
-  /** Sends a request with a raw id; gives the raw response line. */
+  /** Sends a request with a raw id; returns the raw response line. */
   async rawRequest(id, method, params = '{}', ms = 20_000) {
     this.send(`{"jsonrpc":"2.0","id":${id},"method":${JSON.stringify(method)},"params":${params}}`);
     const own = JSON.stringify(JSON.parse(id));
@@ -450,7 +450,7 @@ export class StdioClient {
     }, 20_000);
   }
 
-  /** EOF on stdin must end it: status 0, in time, no process left. */
+  /** EOF on stdin must end the program: status 0, in time, no process left. */
   stop(ms = 2000) {
     this.stopping ??= (async () => {
       const family = descendants(this.child.pid);

@@ -1,4 +1,4 @@
-// Servers that die and come back, and a program that ends cleanly however it is told to.
+// Servers that die and come back, and a program that ends cleanly however it is stopped.
 import assert from 'node:assert/strict';
 import fs from 'node:fs';
 import net from 'node:net';
@@ -35,7 +35,7 @@ test('kill -9 a server: its tools go, its calls end, and it comes back', async (
   await stream.waitFor(changed, before + 1);
   assert.ok((await onOther).result, 'the other server\'s call is untouched');
 
-  await stream.waitFor(changed, before + 2); // gone, and back
+  await stream.waitFor(changed, before + 2); // once for the crash, once for the new start
   await client.waitFor(...bothUp);
   assert.notEqual((await whoami(client, 'alpha')).pid, pid);
   stream.close();
@@ -43,7 +43,7 @@ test('kill -9 a server: its tools go, its calls end, and it comes back', async (
 
 test('a dead server is not listed while it is dead', async (t) => {
   const { client } = await serveAndConnect(t, twoServers, bothUp);
-  // Dying again and again makes the pause before the next start long enough to look at.
+  // Crashing again and again makes the pause before the next start long enough to be seen.
   const gone = await until('a list without alpha', async () => {
     const names = await client.toolNames();
     if (!names.includes('alpha__echo')) return names;
@@ -149,8 +149,8 @@ test('env, args and cwd reach the server; the rest of our environment does not',
   assert.equal((await whoami(client, 'alpha')).cwd, cwd);
 });
 
-// Once a process has no descriptors left the kernel gives it no connections either. Clients vanished without a word in
-// the log, and a server that ended meanwhile could not be started again.
+// A process without free descriptors cannot accept connections. Clients disconnected without a word in the
+// log, and a server that ended meanwhile could not be started again.
 test('out of file descriptors: the log says so, servers are still started, and it passes', async (t) => {
   const server = await serve(t, { servers: { alpha: fake('--name', 'alpha') } }, {
     bin: ['/bin/sh', '-c', 'ulimit -n 96; exec "$0" "$@"', rialtoBin],
@@ -166,7 +166,7 @@ test('out of file descriptors: the log says so, servers are still started, and i
   }
   await logged(server, /cannot accept: .*open files.*ulimit -n/);
 
-  // By the control socket, which the reserve is for as well.
+  // By the control socket, for which some descriptors are reserved as well.
   const status = async () => {
     const run = await rialto(['status', '-c', server.config, '--json'], {
       env: { XDG_RUNTIME_DIR: server.dir }, cwd: server.dir,
@@ -189,7 +189,7 @@ test('out of file descriptors: the log says so, servers are still started, and i
   });
 });
 
-// Shells give 1024 open files and let programs have more: a daemon for ten thousand connections has to take them.
+// Shells set 1024 open files as the soft limit: a daemon for ten thousand connections has to raise it.
 test('the daemon takes as many open files as it may have', async (t) => {
   const server = await serve(t, { servers: {} }, {
     bin: ['/bin/sh', '-c', 'ulimit -S -n 256; exec "$0" "$@"', rialtoBin],

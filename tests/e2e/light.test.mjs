@@ -1,6 +1,6 @@
-// What the program weighs: the libraries that it has in its memory, and what it says when one that it
-// needs is not there. It was linked with everything that any of its users could need, 38 libraries
-// (libcurl alone brings LDAP, Kerberos and RTMP), and each start paid for them: 6 ms and 11 MB.
+// What the program weighs: the libraries in its memory, and its error when one that it needs is not
+// there. It was linked with every library that anybody could need, 38 of them (libcurl alone brings
+// LDAP, Kerberos and RTMP), and each start paid for them: 6 ms and 11 MB.
 import assert from 'node:assert/strict';
 import fs from 'node:fs';
 import path from 'node:path';
@@ -12,11 +12,11 @@ import {
 } from './lib.mjs';
 import { Authority } from './tls_lib.mjs';
 
-// The program's own, and what comes with sanitizers.
+// The program's own libraries, and those that come with sanitizers.
 const own = ['ld-linux', 'libc', 'libuv', 'libllhttp'];
 const sanitizers = ['libasan', 'libubsan', 'libstdc++', 'libgcc_s', 'libm'];
 
-/** Names of the libraries that a process has in its memory, without versions. */
+/** Names of the libraries that are mapped into a process, without versions. */
 function libraries(pid) {
   const files = fs.readFileSync(`/proc/${pid}/maps`, 'utf8').split('\n')
     .map((line) => path.basename(line.split(/\s+/)[5] ?? '')).filter((name) => /\.so(\.|$)/.test(name));
@@ -30,7 +30,7 @@ const more = (pid) => {
   return found.filter((name) => !known.includes(name));
 };
 
-// A library that cannot be loaded, as one that is not installed.
+// Makes a library impossible to load, as if it were not installed.
 function without(file) {
   const dir = tempDir();
   fs.writeFileSync(path.join(dir, file), '');
@@ -104,7 +104,7 @@ test('without OpenSSL, TLS says what to install', async () => {
   assert.match(served.stderr, /TLS needs libssl\.so\.3: install the package libssl3/);
 });
 
-// Packaging tools look for it here, because nothing in the program's header names these libraries.
+// Packaging tools read this note, because nothing in the program's header names these libraries.
 test('the program carries the note that names what it loads', async () => {
   const { stdout } = await runCommand('readelf', ['-p', '.note.dlopen', rialtoBin]);
   for (const file of ['libcurl.so.4', 'libssl.so.3', 'libyaml-0.so.2'])

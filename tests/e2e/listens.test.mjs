@@ -1,6 +1,6 @@
 // When subscriptions change, the new subscriptions/listen must be acknowledged before the old one ends: at
-// 50 ms of round trip 26 of 150 updates fell into the gap. And on a pipe, a call that an agent sends right
-// behind its listen reached the server before it, so that the update the call caused was told to nobody.
+// a round trip of 50 ms, 26 of 150 updates were lost in between. And on stdio, a call that an agent sent
+// right after its listen reached the server before it, and nobody got the update that the call caused.
 import assert from 'node:assert/strict';
 import fs from 'node:fs';
 import path from 'node:path';
@@ -21,7 +21,7 @@ const results = {
 const note = (id, method, params) => ({ jsonrpc: '2.0', method, params: { ...params, _meta: { [`${META}subscriptionId`]: id } } });
 
 test('no update is lost while subscriptions change', async (t) => {
-  const open = new Map(); // id of a listen -> {uris, response}
+  const open = new Map(); // id of a listen -> {wanted, response}
   const ended = [];
   const { url } = await listen(t, async (request, response) => {
     const message = JSON.parse(await readBody(request));
@@ -31,7 +31,7 @@ test('no update is lost while subscriptions change', async (t) => {
       return;
     }
     response.writeHead(200, { 'Content-Type': 'text/event-stream' });
-    await sleep(200); // a long way
+    await sleep(200); // a long round trip
     if (response.destroyed) return; // replaced before it was acknowledged
     const wanted = message.params.notifications.resourceSubscriptions ?? [];
     response.on('close', () => { open.delete(message.id); ended.push({ id: message.id, others: open.size }); });
@@ -43,11 +43,11 @@ test('no update is lost while subscriptions change', async (t) => {
   await until('the server', async () => (await client.request('resources/list')).result.resources.length === 3);
   const first = await client.listen({ resourceSubscriptions: ['x://a'] });
   await until('the first subscription', () => [...open.values()].some((l) => l.wanted.includes('x://a')));
-  // The id of our subscription is nothing for an agent of the initialize era, nor is its empty husk.
+  // An agent of the initialize era gets neither the id of our subscription nor an empty _meta.
   const old = await new HttpClient(server.url).connect();
   const heard = await old.listen();
   await old.request('resources/subscribe', { uri: 'x://a' });
-  // Every 10 ms the resource changes once, told to those who are subscribed at that moment.
+  // Every 10 ms the resource changes once; the update is sent to those who are subscribed at that moment.
   let sent = 0;
   let missed = 0;
   const ticker = setInterval(() => {

@@ -18,10 +18,10 @@ const command = (server, ...args) => rialto(args, { env: envOf(server), cwd: ser
 
 const two = { servers: { alpha: fake('--name', 'alpha'), beta: fake('--name', 'beta') } };
 const bothUp = ['alpha__echo', 'beta__echo'];
-// A server that prints what we want and then is like any other.
+// A server that prints what the script prints, and then works as usual.
 const loud = (script) => ({ command: '/bin/sh', args: ['-c', `${script}; exec '${fakeBin}'`] });
 
-/** A command that goes on until it is told to end: {child, stdout(), stderr(), end(signal)}. */
+/** A command that runs until it is stopped: {child, stdout(), stderr(), end(signal)}. */
 function goOn(t, server, args, program = [rialtoBin], env = {}) {
   const child = start(program[0], [...program.slice(1), ...args], {
     cwd: server.dir, stdio: ['pipe', 'pipe', 'pipe'],
@@ -75,7 +75,7 @@ test('lines of the daemon and of its servers, by whom and how bad, and from wher
   assert.deepEqual(texts(await logs(server, 'server=alpha&limit=1')), texts(alpha).slice(-1));
   assert.deepEqual(texts(await logs(server, 'server=alpha&after=0&limit=1')), texts(alpha).slice(0, 1));
 
-  // Whoever comes back gets what is new, once.
+  // A reader that comes back gets what is new, once.
   let { next } = await logs(server);
   await client.call('beta__fail');
   const news = await until('the new line', async () => {
@@ -182,7 +182,7 @@ test('rialto logs -f goes on with the next daemon, and says so once', async (t) 
   await until('the second', () => starts() === 2, 20_000);
   assert.equal(watch.stderr(), 'rialto logs: the daemon is gone; waiting for the next\n');
 
-  // The third has come, and written more than the second, before anybody looks again.
+  // A third daemon starts, and writes more than the second did, while `rialto logs` is stopped.
   process.kill(watch.child.pid, 'SIGSTOP');
   await second.stop();
   const third = await serve(t, { control, servers: { a: loud('i=0; while [ $i -lt 50 ]; do i=$((i+1)); echo $i >&2; done') } });
@@ -192,7 +192,7 @@ test('rialto logs -f goes on with the next daemon, and says so once', async (t) 
   assert.ok(lines().some((l) => l.text === '1'));
   assert.deepEqual(await watch.end('SIGINT'), { code: 0, signal: null });
   const said = watch.stderr().split('\n');
-  // Whether its connection broke or was made anew is chance.
+  // Whether the command found its connection broken or a new daemon is a matter of timing.
   assert.equal(said.length, 3, said.join('|'));
   assert.match(said[1], /the daemon (was started again|is gone)/);
 });
@@ -203,7 +203,7 @@ test('rialto logs -f ends while the daemon is gone, too, and while it hangs', as
   await until('the first line', () => /listening on/.test(watch.stdout()));
   process.kill(server.pid, 'SIGSTOP');
   t.after(() => { try { process.kill(server.pid, 'SIGCONT'); } catch { /* it has ended */ } });
-  await sleep(1000); // by now it waits for an answer
+  await sleep(1000); // by now the command waits for an answer
   assert.deepEqual(await watch.end('SIGTERM'), { code: 0, signal: null });
   process.kill(server.pid, 'SIGCONT');
 
@@ -232,7 +232,7 @@ function tables(text) {
 
 test('rialto top: a table for each round, with rates, errors and durations', async (t) => {
   const { server, client } = await serveAndConnect(t, two, bothUp);
-  await client.call('alpha__fail'); // its result says that it is an error
+  await client.call('alpha__fail'); // a result with isError
   await client.call('alpha__error');
   const asleep = client.call('beta__sleep', { ms: 600_000 }).catch(() => {});
   await until('the call in flight', async () => (await get(server, '/api/servers/beta')).json.in_flight === 1);
@@ -290,7 +290,7 @@ test('rialto top without a daemon, and with one that goes', async (t) => {
 const terminal = path.join(path.dirname(fakeBin), 'terminal');
 const frames = (text) => text.split('\x1b[H').slice(1).map((f) => f.replaceAll(/\x1b\[[?\d]*[A-Za-z]/g, ''));
 
-// The table could only be looked at.
+// The table could only be looked at, not operated.
 test('keys of rialto top: sort, filter, choose, restart and log', async (t) => {
   const { server, client } = await serveAndConnect(t, {
     servers: { zeta: fake('--name', 'zeta'), alpha: { ...loud('echo hello from alpha >&2'), start: 'eager' }, beta: fake('--name', 'beta') },

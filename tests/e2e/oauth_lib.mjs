@@ -1,5 +1,5 @@
-// What the tests of signing in share: keys and tokens made by hand, a small issuer whose answers a test
-// decides, and oidc-provider, a real one.
+// What the tests of authorization share: keys and tokens made by hand, a small site whose answers a
+// test decides, a person without a browser, and oidc-provider, a real issuer.
 import crypto from 'node:crypto';
 import http from 'node:http';
 import { load } from './lib.mjs';
@@ -28,7 +28,7 @@ function signature(key, alg, text) {
   return crypto.sign(hash, Buffer.from(text), { key: key.privateKey, ...options }).toString('base64url');
 }
 
-/** A JWT. `header` and `claims` may be texts, which go in as they are. */
+/** A JWT. `header` and `claims` may be texts, which are used unchanged. */
 export function sign(key, claims, header = {}) {
   const head = typeof header === 'string' ? header : { alg: key.alg, kid: key.kid, typ: 'at+jwt', ...header };
   const text = `${b64(head)}.${b64(claims)}`;
@@ -36,7 +36,7 @@ export function sign(key, claims, header = {}) {
   return `${text}.${signature(key, alg, text)}`;
 }
 
-/** A site whose answers are those of `answer(request, body)`: {status, headers, body}. */
+/** An HTTP server that answers with what `answer(request, body)` returns: {status, headers, body}. */
 export async function site(t, answer) {
   const asked = [];
   const server = http.createServer(async (request, response) => {
@@ -81,7 +81,7 @@ export function freePort() {
   });
 }
 
-/** A person with a cookie jar in place of a browser: follows redirects of one site, fills in forms. */
+/** A person with a cookie jar instead of a browser: follows redirects of one site, fills in forms. */
 export class Person {
   #jar = new Map();
 
@@ -95,14 +95,14 @@ export class Person {
     return { status: answer.status, location: answer.headers.get('location') && new URL(answer.headers.get('location'), url).href, text: await answer.text(), url };
   }
 
-  /** Goes there and on until another site, or a page, comes. */
+  /** Follows redirects until one leads to another site, or a page comes. */
   async #go(url, options) {
     let answer = await this.#ask(url, options);
     while (answer.location && new URL(answer.location).origin === new URL(url).origin && !answer.location.includes('code=')) answer = await this.#ask(answer.location);
     return answer;
   }
 
-  /** Signs in at oidc-provider's own pages; the address that the browser is sent back to. */
+  /** Signs in at oidc-provider's own pages; returns the address that it redirects to. */
   async atProvider(url) {
     let answer = await this.#go(url);
     for (let i = 0; i < 4 && !answer.location; i++) {
@@ -113,7 +113,7 @@ export class Person {
     return answer.location;
   }
 
-  /** Answers our own consent page. */
+  /** Answers our own consent page; returns the address that it redirects to. */
   async atRialto(url, word) {
     const page = await this.#go(url);
     const field = (name) => page.text.match(new RegExp(`name="${name}" value="([^"]*)"`))?.[1];
@@ -157,7 +157,7 @@ export async function oidcProvider(t, resource, format) {
   await new Promise((resolve) => { server.listen(port, '127.0.0.1', resolve); });
   console.warn = quiet;
   t.after(() => { server.closeAllConnections(); server.close(); });
-  /** An access token of the service. */
+  /** An access token for the client `service`. */
   const token = async (fields = {}) => {
     const answer = await fetch(`${issuer}/token`, { method: 'POST', headers: { 'Content-Type': 'application/x-www-form-urlencoded', Authorization: `Basic ${Buffer.from('service:service-secret').toString('base64')}` },
       body: `${new URLSearchParams({ grant_type: 'client_credentials', resource, scope: 'mcp', ...fields })}` });

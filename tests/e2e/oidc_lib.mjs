@@ -1,4 +1,4 @@
-// A real authorization server (oidc-provider) and a real MCP server (the official SDK) that takes its
+// A real authorization server (oidc-provider) and a real MCP server (the official SDK) that accepts its
 // tokens, both on loopback; and a person without a browser, who keeps cookies and fills in forms.
 import http from 'node:http';
 import path from 'node:path';
@@ -19,8 +19,8 @@ const listen = (t, handler) => new Promise((resolve) => {
 const originOf = (server) => `http://127.0.0.1:${server.address().port}`;
 
 /**
- * The authorization server. `asked` counts the token requests by grant_type; `ttl` is how long access
- * tokens live from now on; `down` answers 503 to token requests.
+ * The authorization server. `asked` counts the token requests by grant_type; `ttl` is the lifetime of
+ * new access tokens; with `down` it answers 503 to token requests.
  */
 export async function startIssuer(t, { clients = [], resource = () => true, registration = true } = {}) {
   let handle;
@@ -72,7 +72,7 @@ function tools(who) {
   return server;
 }
 
-/** An MCP server that wants tokens of `as`. `refuse`: answer 401 whatever comes. */
+/** An MCP server that wants tokens of `as`. `refuse`: answer 401 to every token. */
 export async function startProtected(t, as, { challenge = true } = {}) {
   const seen = { tokens: [], calls: 0, refuse: false };
   const keys = jose.createRemoteJWKSet(new URL(`${as.issuer}/jwks`));
@@ -115,7 +115,7 @@ export class Person {
 
   constructor(name = 'alice') { this.name = name; }
 
-  /** As the browser sends them. */
+  /** The cookies as a browser sends them. */
   get cookies() { return [...this.#jar].map(([k, v]) => `${k}=${v}`).join('; '); }
 
   async go(url, form) {
@@ -134,13 +134,13 @@ export class Person {
     return answer;
   }
 
-  /** Presses the button of our own page, where there is one; the address of the authorization server. */
+  /** Presses the button of our own page, if it is one; returns the authorization server's address. */
   async setOut(address) {
     if (!new URL(address).pathname.endsWith('/oauth/begin')) return address;
     return this.submit(await (await this.go(address)).text(), address);
   }
 
-  /** Follows redirects and fills in login and consent; gives the address that leads away from `as`. */
+  /** Follows redirects, fills in login and consent; returns the first address on another site. */
   async signIn(address, { abort = false } = {}) {
     let url = await this.setOut(address);
     const home = new URL(url).origin;
@@ -157,14 +157,14 @@ export class Person {
     throw new Error(`no end at ${url}`);
   }
 
-  /** Confirms a device code, of which the address has the code, and signs in. */
+  /** Confirms the device code that is in the address, and signs in. */
   async enter(address) {
     const page = await (await this.go(address)).text();
     const next = await this.submit(page, address).catch(() => null);
     if (next) await this.signIn(next).catch(() => null);
   }
 
-  /** Fills in the one form of the page. */
+  /** Submits the form of the page, and those of the pages after it; returns the first redirect. */
   async submit(page, url) {
     const action = /<form[^>]*action="([^"]+)"/.exec(page)?.[1];
     if (!action) throw new Error(`no form at ${url}: ${page.replace(/<style[^]*?<\/style>/, '')}`);

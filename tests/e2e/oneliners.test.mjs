@@ -1,5 +1,5 @@
-// One server without a file: `rialto serve -- COMMAND`, `serve --from URL`, `stdio URL`, `inspect`. What people
-// use small bridges for; against the servers of npm.
+// One server without a file: `rialto serve -- COMMAND`, `serve --from URL`, `stdio URL`, `inspect`: the tasks
+// of small bridges, with servers from npm.
 import assert from 'node:assert/strict';
 import fs from 'node:fs';
 import net from 'node:net';
@@ -16,7 +16,7 @@ const { StdioClientTransport } = load('@modelcontextprotocol/sdk/client/stdio.js
 const everything = npmServer('server-everything', ['stdio']);
 const words = [everything.command, ...everything.args];
 
-/** A folder with configurations that nobody may read. */
+/** A folder with configurations that must not be read. */
 function trap() {
   const dir = tempDir();
   fs.mkdirSync(path.join(dir, 'config/rialto'), { recursive: true });
@@ -26,7 +26,7 @@ function trap() {
   return { cwd: dir, env: { HOME: dir, XDG_CONFIG_HOME: path.join(dir, 'config'), XDG_STATE_HOME: path.join(dir, 'state') } };
 }
 
-/** `rialto serve ARGS`, up to its end by the test's end: {url, stderr()}. */
+/** `rialto serve ARGS`, stopped at the end of the test: {url, stderr(), child}. */
 async function serveOne(t, args, { cwd, env } = trap()) {
   const child = start(rialtoBin, ['serve', '-l', '127.0.0.1:0', ...args], {
     cwd, env: { ...process.env, ...sanitizerEnv, ...env }, stdio: ['ignore', 'pipe', 'pipe'],
@@ -52,7 +52,7 @@ test('serve -- COMMAND: a server of npm over HTTP, its names untouched, no file 
   const env = await client.text(names.find((n) => /env/i.test(n)));
   assert.match(env, /"GREETING": "hello \$\{HOME\}"/, 'taken as it is');
   assert.ok((await client.request('resources/list')).result.resources.length > 0);
-  // A reload finds nothing to read, and the server stays.
+  // A reload finds no file to read, and the server stays.
   one.child.kill('SIGHUP');
   await logged(one, /no configuration file to read/);
   assert.match(await client.text('echo', { message: 'still there' }), /still there/);
@@ -70,7 +70,7 @@ test('--allow and --deny, and a port alone', async (t) => {
 test('serve --from and stdio URL: a server elsewhere, with headers', async (t) => {
   const far = await serve(t, {
     servers: { all: everything }, names: 'bare',
-    auth: { tokens: [{ name: 'me', hash: 'sha256:0b14d501a594442a01c6859541bcb3e8164d183d32937b851835442f69d5c94e' }] }, // of password1
+    auth: { tokens: [{ name: 'me', hash: 'sha256:0b14d501a594442a01c6859541bcb3e8164d183d32937b851835442f69d5c94e' }] }, // the hash of password1
   });
   const header = ['-H', 'Authorization: Bearer password1'];
   const near = await serveOne(t, ['--from', far.url, ...header]);
@@ -123,7 +123,7 @@ test('a command that is not there: status 1, with its name', async () => {
   }
 });
 
-// "another program has it" was said of our own daemon, too, and the one who asked looked for a stranger.
+// "another program has it" was also said of our own daemon, and people looked for a program that was not there.
 test('an address that another Rialto has: it says which', async (t) => {
   const server = await serve(t, { servers: {} });
   const port = new URL(server.origin).port;
@@ -139,7 +139,7 @@ test('an address that another Rialto has: it says which', async (t) => {
   assert.match(other.stderr, /hint: another program has it/);
 });
 
-// 0.0.0.0 is no address that a client can use, and without a port it was refused.
+// 0.0.0.0 is not an address that a client can connect to, and without a port it was refused.
 test('an address for all: what is printed can be reached, and a host alone has the usual port', async (t) => {
   const dir = tempDir();
   const refused = await rialto(['serve', '-l', '0.0.0.0', '--', fakeBin], { cwd: dir, env: { HOME: dir, XDG_CONFIG_HOME: dir, XDG_RUNTIME_DIR: dir } });

@@ -1,6 +1,6 @@
-// What MCP does not know, a server may: at /mcp/<server>, which is nothing but a way to it, such
-// requests and notifications pass, whatever era each side is of. At /mcp nobody could say whom they
-// are for.
+// A server may have methods that MCP does not have: at /mcp/<server>, which leads to one server
+// only, such requests and notifications pass, whatever the eras of both sides. At /mcp nobody could
+// say which server they are for.
 import assert from 'node:assert/strict';
 import path from 'node:path';
 import { test } from 'node:test';
@@ -35,7 +35,7 @@ for (const [era, connect] of Object.entries(clients)) {
       const { _meta: meta, ...given } = result.given;
       assert.deepEqual(given, { a: [1, null, 'ü'], name: 'no tool' });
       assert.equal(meta['example.com/x'], 1);
-      // Who we are is said on each hop by the one that is there.
+      // The identity in _meta belongs to the hop: a server of the stateless era gets ours.
       assert.equal(meta['io.modelcontextprotocol/clientInfo']?.name, name === 'fresh' ? 'rialto' : undefined);
       assert.equal(result.resultType, era === 'modern' ? 'complete' : undefined);
       if (era === 'modern') assert.equal((await client.send('odd/nothing')).status, name === 'old' ? 404 : 200);

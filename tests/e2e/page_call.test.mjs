@@ -97,7 +97,7 @@ test('a call’s story, with the server’s question in it; replay and edit', as
   await accessible(page, 'a call');
   await shoot(page, 'story');
 
-  // Only reads: run at once; the same answer.
+  // This tool only reads: it is run at once, and the answer is the same.
   await press(page, 'Replay');
   await until('the outcome', async () => /The answer (is the same|differs)/.test(await page.locator('.replayed').innerText()), LONG);
   await page.getByRole('link', { name: 'Edit' }).click();
@@ -105,7 +105,7 @@ test('a call’s story, with the server’s question in it; replay and edit', as
   assert.match(await page.getByLabel('Arguments as JSON').inputValue(), /"price": 1\.50/);
   assert.equal(await page.getByLabel('Customer', { exact: true }).inputValue(), 'Ann');
 
-  // Does not say that it only reads: asked for first, and the answer differs.
+  // This tool does not say that it only reads: the page asks first, and the answer differs.
   await page.goto(`${server.origin}/#/calls/${of('count')}`);
   await press(page, 'Replay');
   await page.getByRole('dialog').getByRole('button', { name: 'Run again' }).click();
@@ -164,7 +164,7 @@ test('a task: its state and its result', async (t) => {
   await shows(page, '.result', /slow/);
 });
 
-// A time that is none, in a task of one server, left the list of all tasks empty.
+// An invalid time in a task of one server left the list of all tasks empty.
 test('tasks among the calls, also one whose server gives no time, and Cancel', async (t) => {
   const script = path.join(root, 'tests/fixture/task_server.mjs');
   const server = await serve(t, { control: 'off', servers: { up: { command: node22, args: [script, 'modern'] }, odd: { command: node22, args: [script, 'modern', '--odd-times'] } } });

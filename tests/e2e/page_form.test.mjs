@@ -1,5 +1,5 @@
-// The form of a tool in the page: what it sends and what it does not, JSON that is sent as typed, results shown as what they
-// are, and lines for the shell that work.
+// The form of a tool in the page: what it sends and what it does not, JSON that is sent as typed, results shown by their
+// type, and lines for the shell that work.
 import assert from 'node:assert/strict';
 import { createHash } from 'node:crypto';
 import fs from 'node:fs';
@@ -38,7 +38,7 @@ test('a form from a schema: titles, groups, lists, choices, defaults; each follo
   assert.deepEqual(JSON.parse(await json(page).inputValue()), { price: 1.5, note: 'none' }, 'defaults stand in their fields');
   assert.equal(await field(page, 'price').inputValue(), '1.5');
 
-  // What is missing or bad is marked, and nothing is sent.
+  // What is missing or invalid is marked, and nothing is sent.
   await field(page, 'count').fill('12');
   await field(page, 'Customer').fill('x');
   await call(page);
@@ -71,7 +71,7 @@ test('a form from a schema: titles, groups, lists, choices, defaults; each follo
   assert.deepEqual(JSON.parse(await sent(page)), { name: 'Ann', count: 3, colour: 'g', urgent: true, note: 'none', address: { city: 'Rome', zip: '12' }, tags: ['one', 'two'] });
   assert.ok(await page.locator('.result').evaluate((e) => e === document.activeElement), 'the result has the focus');
 
-  // From the JSON to the form, with what the form does not know.
+  // JSON fills in the form; members that the form does not have are kept.
   await json(page).fill('{"name":"Bob","count":2,"more":{"x":1.50},"tags":["t"]}');
   assert.equal(await field(page, 'Customer').inputValue(), 'Bob');
   assert.equal(await field(page, 'Tags 1').inputValue(), 't');
@@ -123,7 +123,7 @@ test('references: followed inside the document, JSON where they come round again
   }
 });
 
-// A pattern can be written so that it takes longer than anybody lives: the page stood still while it was tried.
+// A pattern can take practically for ever to match: the page hung while it was tried.
 test('a pattern that would never end is the server\'s to try', async (t) => {
   const { server } = await serveAndConnect(t, { control: 'off', servers: { f: forms() } }, ['f__endless']);
   const page = await openTool(t, server.origin, 'f__endless');
@@ -259,7 +259,7 @@ test('a server that is hostile in every string neither breaks the page nor runs 
     await page.goto(`${server.origin}/#/${view}`);
     await page.getByRole('heading', { level: 1 }).waitFor();
   }
-  // Five million characters.
+  // A result of five million characters.
   await page.goto(`${server.origin}/#/tools/f__big`);
   await page.getByRole('button', { name: 'Call', exact: true }).waitFor();
   await call(page);

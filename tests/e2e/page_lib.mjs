@@ -8,7 +8,7 @@ export const LONG = 20_000;
 const shots = path.join(root, 'build/test-logs');
 const axeSource = fs.readFileSync(path.join(npmFolder, 'node_modules/axe-core/axe.min.js'), 'utf8');
 
-/** The page of a daemon at a view; whatever goes wrong in the page fails the test at its end. */
+/** The page of a daemon at a view; any error in the page fails the test at its end. */
 export async function open(t, browser, origin, { view = '', prepare } = {}) {
   const page = await browser.newPage();
   page.setDefaultTimeout(LONG);
@@ -25,7 +25,7 @@ export async function open(t, browser, origin, { view = '', prepare } = {}) {
   return page;
 }
 
-/** Another view of the same page, by its link. */
+/** Opens another view of the same page by its link. */
 export async function visit(page, name) {
   await page.getByRole('navigation').getByRole('link', { name, exact: true }).click();
   await page.getByRole('heading', { level: 1, name: new RegExp(`^${name}`) }).waitFor();
@@ -42,7 +42,7 @@ export async function shoot(page, name) {
   await page.screenshot({ path: path.join(shots, `page-${name}.png`), fullPage: true });
 }
 
-/** What axe-core finds in the page as it is: nothing serious. */
+/** axe-core finds nothing serious in the page as it is now. */
 export async function accessible(page, what) {
   await page.evaluate(axeSource);
   const found = await page.evaluate(async () => (await globalThis.axe.run(document, { resultTypes: ['violations'] })).violations

@@ -1,5 +1,5 @@
-// The views that operators look after things in: servers added, changed, switched and removed, a rejected configuration, a
-// server's own page, sessions, web pages, numbers.
+// The views for operators: servers added, changed, switched and removed, a rejected configuration, a server's own page,
+// sessions, web pages, numbers.
 import assert from 'node:assert/strict';
 import fs from 'node:fs';
 import path from 'node:path';
@@ -35,7 +35,7 @@ test('without a configuration a server is added, and the file is made and follow
 
   await exchange(`${server.origin}/api/servers`, { body: JSON.stringify({ name: 'stays', entry: { command: fakeBin } }) });
 
-  // Edited, switched off and on, removed.
+  // The server is edited, disabled and enabled, removed.
   await page.getByRole('link', { name: 'mine', exact: true }).click();
   await page.getByRole('button', { name: 'Edit mine' }).click();
   await dialog.getByLabel('Arguments', { exact: true }).fill('--name other');
@@ -43,7 +43,7 @@ test('without a configuration a server is added, and the file is made and follow
   await until('the file', () => /other/.test(fs.readFileSync(file, 'utf8')));
   await page.getByRole('button', { name: 'Disable mine' }).click();
   await page.getByRole('button', { name: 'Enable mine' }).waitFor();
-  // Whoever comes later finds it, too: it was listed only for those who saw it being switched off.
+  // A page that is opened later lists the disabled server, too: it was listed only in pages that had seen it disabled.
   const later = await open(t, server.origin, 'servers');
   await shows(later, 'tr[data-server=mine]', /disabled/);
   await later.getByRole('button', { name: 'Enable mine' }).click();
@@ -125,7 +125,7 @@ test('sessions are listed and ended; numbers are drawn; a web page is shown with
   await accessible(page, 'web pages');
 });
 
-// Each button gives exactly what that program takes: Claude Desktop starts programs, Codex reads TOML.
+// Each button copies exactly what that host accepts: Claude Desktop starts programs, Codex reads TOML.
 test('Start has what each host needs', async (t) => {
   const { server } = await serveAndConnect(t, { control: 'off', servers: { alpha: fake() } }, ['alpha__echo']);
   await browser.grantPermissions(['clipboard-read', 'clipboard-write'], { origin: server.origin });

@@ -1,5 +1,5 @@
-// Every view of the page in real Chromium and real Firefox: found by its link, kept by Reload and Back, nothing that axe-core
-// calls serious, in both themes; and nothing is asked while nothing happens.
+// Every view of the page in real Chromium and real Firefox: reached by its link, kept by Reload and Back, nothing that
+// axe-core calls serious, in both themes; and no requests while nothing happens.
 import assert from 'node:assert/strict';
 import fs from 'node:fs';
 import path from 'node:path';
@@ -34,7 +34,7 @@ async function serious(page) {
     .filter((v) => ['serious', 'critical'].includes(v.impact)).map((v) => `${v.id}: ${v.nodes.map((n) => `${n.target} ${n.failureSummary}`).slice(0, 4)}`));
 }
 
-/** The page, as puppeteer has it; errors in it fail the test. */
+/** The page, opened by puppeteer; errors in it fail the test. */
 async function open(t, browser, url) {
   const page = await browser.newPage();
   const wrong = [];
@@ -61,7 +61,7 @@ for (const name of Object.keys(browsers)) {
       await at(page, title);
       assert.equal(new URL(await page.evaluate(() => location.href)).hash, `#/${address}`);
       assert.equal(await page.evaluate(() => document.querySelectorAll('nav [aria-current=page]').length), 1);
-      await sleep(400); // what the view asks for has come
+      await sleep(400); // what the view requests has arrived
       for (const theme of ['light', 'dark']) {
         await page.evaluate((word) => { document.documentElement.dataset.theme = word; }, theme);
         assert.deepEqual(await serious(page), [], `${title}, ${theme}`);
@@ -80,7 +80,7 @@ for (const name of Object.keys(browsers)) {
     await page.goBack();
     await at(page, 'Calls: echo');
 
-    // A tool is called in this browser, too.
+    // A tool can be called in this browser, too.
     await page.evaluate(() => { location.hash = '#/tools/alpha__add'; });
     await at(page, 'Tools: alpha__add');
     const json = await until('the form', () => page.$('#arguments-json'), LONG);
@@ -100,7 +100,7 @@ test('nothing is asked in ten seconds of rest, and news are there at once', asyn
   for (const title of ['Calls', 'Servers', 'Log']) {
     await follow(page, title);
     await at(page, title);
-    await sleep(1500); // what comes with the view has come
+    await sleep(1500); // what the view requests has arrived
     const asked = [];
     const note = (request) => asked.push(request.url());
     page.on('request', note);
@@ -114,7 +114,7 @@ test('nothing is asked in ten seconds of rest, and news are there at once', asyn
   const then = Date.now();
   await client.call('alpha__echo', { message: 'news' });
   await until('the call', () => page.evaluate(() => document.querySelectorAll('#calls-list tr').length === 1), LONG);
-  assert.ok(Date.now() - then < 5000, `${Date.now() - then} ms`); // 1.5 s where nobody else uses the machine
+  assert.ok(Date.now() - then < 5000, `${Date.now() - then} ms`); // 1.5 s on an idle machine
 });
 
 test('the button for the theme: as the system is, light, dark', async (t) => {

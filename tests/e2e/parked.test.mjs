@@ -1,5 +1,5 @@
-// What an agent of the stateless era can and cannot do with a call that waits for its answer, and
-// what becomes of questions, logs and subscriptions when the two sides are of different eras.
+// What an agent of the stateless era can and cannot do with a call that waits for its answer, and how
+// questions, logs and subscriptions work when the two sides are of different eras.
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import { descendants, expectGone, HttpClient, rialtoBin, serve, sleep, StdioClient, tempDir, until, writeConfig } from './lib.mjs';
@@ -15,7 +15,7 @@ async function start(t, entry, more = {}) {
 const question = { name: 'test_elicitation', arguments: { message: 'Who?' } };
 const accept = { action: 'accept', content: { username: 'ann', email: 'a@example.com' } };
 
-/** Asks the question and gives what is needed to answer it. */
+/** Makes the call up to its question; returns what is needed to answer it. */
 async function park(agent, params = question) {
   const { result, error } = await agent.request('tools/call', params);
   assert.equal(result?.resultType, 'input_required', JSON.stringify(error ?? result));
@@ -49,7 +49,7 @@ test('a parked call', async (t) => {
     const request = parked.requests[parked.keys[0]];
     assert.equal(request.method, 'elicitation/create');
     assert.equal(request.params.message, 'Who?');
-    assert.equal(request.params._meta?.progressToken, undefined); // of the server's own hop
+    assert.equal(request.params._meta?.progressToken, undefined); // the token belongs to the server's hop
     answered(await parked.answer(accept));
   });
 
@@ -102,8 +102,8 @@ test('a parked call', async (t) => {
     assert.match(result.content[0].text, /decline/);
   });
 
-  // A server on pipes does not say for which call it asks. A call that nobody ever took up again
-  // made all later questions look as if they might be its own, so nobody could be asked any more.
+  // A server on stdio does not say for which call it asks. A call that no agent ever resumed made all
+  // later questions ambiguous, so nobody could be asked any more.
   await t.test('that is forgotten does not stop the others', async () => {
     await park(ann);
     await park(ann, { name: 'test_streaming_elicitation', arguments: {} });
@@ -112,7 +112,7 @@ test('a parked call', async (t) => {
 
 });
 
-// ... but a question must never reach somebody else, were it only by a wrong guess: another's call waits.
+// A question must never reach another party by a wrong guess: bob's waits until ann's call is over.
 test('a parked call of another party is waited for', async (t) => {
   const { url } = await start(t, fixtureEntry('legacy'));
   const ann = new ModernClient(url, { headers: { Authorization: 'Bearer ann' } });
@@ -152,7 +152,7 @@ test('a question of a modern server passes through with a prefixed name', async 
     assert.doesNotMatch(state.state, /^rialto/); // the server's own state
     const { result } = await state.answer({ action: 'accept', content: { ok: true } });
     assert.equal(result.content[0].text, 'state-ok');
-    // Who the server is, is nobody's business but ours.
+    // The server's own identity is not passed on.
     assert.equal(result._meta[`${META}serverInfo`].name, 'rialto');
   }
 });
@@ -175,7 +175,7 @@ test('a parked call is given up when its server dies', async (t) => {
   const [child] = descendants(server.pid);
   process.kill(child.pid, 'SIGKILL');
   await expectGone([child]);
-  // Whether we have heard of its death yet or just now: there is no call to go on with, and that is said.
+  // Whether or not we have noticed its end yet: there is no call to resume, and the error says so.
   const { error } = await parked.answer(accept);
   assert.deepEqual([error?.code, error?.data], [-32000, { reason: 'crashed', retryable: false }], JSON.stringify(error));
 });
@@ -239,7 +239,7 @@ test('roots', async (t) => {
   });
 });
 
-/** A raw legacy client that answers requests on the streams of its calls. */
+/** A raw client of the initialize era that answers requests on the streams of its calls. */
 class AnsweringAgent extends HttpClient {
   constructor(url, answers) {
     super(url);
@@ -296,8 +296,8 @@ test('a legacy agent and a modern server', async (t) => {
     assert.equal(agent.asked.length, 3);
   });
 
-  // 2025-11-25 wants an id on every page a user is sent to; 2026-07-28 has none. Official clients
-  // refused the question without it.
+  // 2025-11-25 requires an id for every page that a user is sent to; 2026-07-28 has none. Official
+  // clients refused the question without it.
   await t.test('a page has an id', async () => {
     const agent = await new AnsweringAgent(url, { 'elicitation/create': () => ({ action: 'accept' }) }).connect({ capabilities });
     await agent.text('ask_url');
@@ -329,8 +329,8 @@ test('a legacy agent and a modern server', async (t) => {
   });
 });
 
-// Where the link tells which call a question belongs to (streams of HTTP, results of the stateless
-// era), any number of agents may be asked at once.
+// Where the link tells which call a question belongs to (streams of HTTP, results of the stateless era),
+// any number of agents may be asked at once.
 test('many questions at once find the right people', async (t) => {
   const kinds = {
     'legacy server on HTTP': () => fixtureOverHttp(t, 'legacy'),
@@ -419,14 +419,14 @@ test('subscriptions/listen', async (t) => {
       const [update] = both.of('notifications/resources/updated');
       assert.equal(update.params.uri, uri);
       assert.equal(id(update), both.id);
-      // Nothing on a stream that it did not ask for, and the acknowledgement first.
+      // A stream has nothing that was not subscribed to, and the acknowledgement comes first.
       assert.deepEqual(new Set(tools.messages().map((m) => m.method)),
         new Set(['notifications/subscriptions/acknowledged', 'notifications/tools/list_changed']));
       assert.equal(tools.messages()[0].method, 'notifications/subscriptions/acknowledged');
       assert.equal(both.messages()[0].method, 'notifications/subscriptions/acknowledged');
       assert.equal(both.of('notifications/tools/list_changed').length, 0);
 
-      // Shutting down ends a listen with its answer.
+      // A shutdown ends a listen with its response.
       await server.stop();
       await until('the end of the stream', () => tools.ended);
       const answer = tools.messages().at(-1);
@@ -455,7 +455,7 @@ test('a modern agent on stdio', async (t) => {
       await until('the fixture', async () => (await request(`"l${Math.random()}"`, 'tools/list')).result.tools.some((x) => x.name === 'echo'));
       assert.equal((await request('7', 'ping')).error.code, -32601);
 
-      // Several requests at once, each answered under its own id, type and all.
+      // Several requests at once, each answered with its own id, of the same type.
       const ids = ['1', '"1"', '"zwei"', '900719925474099'];
       const echoes = await Promise.all(ids.map((id) => request(id, 'tools/call', { name: 'echo', arguments: { id } })));
       echoes.forEach((m, i) => assert.equal(JSON.parse(m.result.content[0].text).id, ids[i]));
@@ -476,7 +476,7 @@ test('a modern agent on stdio', async (t) => {
       const lines = agent.messages();
       assert.ok(lines.findIndex((m) => m.id === 'p') > lines.findLastIndex((m) => m.method === 'notifications/progress'));
 
-      // A listen is ended by a notification, a call as well.
+      // notifications/cancelled ends a listen, and a call as well.
       agent.send({ jsonrpc: '2.0', id: 'L', method: 'subscriptions/listen', params: { notifications: { toolsListChanged: true }, _meta } });
       await until('the acknowledgement', () => told('notifications/subscriptions/acknowledged').length);
       await request('"t1"', 'tools/call', { name: 'test_trigger_tool_change', arguments: {} });

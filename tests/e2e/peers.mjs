@@ -13,19 +13,19 @@ export const fixtureScript = path.join(root, 'tests/fixture/server.mjs');
 export const MODERN = '2026-07-28';
 export const META = 'io.modelcontextprotocol/';
 
-/** Everything a client can be asked. */
+/** Declares everything that a client can be asked for. */
 export const allCapabilities = { elicitation: { form: {}, url: {} }, sampling: {}, roots: {} };
 
 // --- the fixture ---
 
-/** The configuration entry of the fixture as a child. */
+/** The configuration entry of the fixture as a child process. */
 export const fixtureEntry = (era, more = {}) => ({
   command: node22, args: [fixtureScript, '--era', era], ...more,
 });
 
 /**
- * Serves a server of both eras that was found to be one. On a busy machine it may take so long to start
- * that it is taken for one that does not know server/discover: then once more.
+ * Serves a server of both eras, once both were found. On a busy machine the server may start so slowly
+ * that it seems not to know server/discover: then it is tried again.
  */
 export async function serveDual(t, config, options) {
   for (let tries = 3; ; tries--) {
@@ -36,7 +36,7 @@ export async function serveDual(t, config, options) {
   }
 }
 
-/** A program that prints where it listens; gives {url, stop()} and ends with the test. */
+/** A program that prints its address; returns {url, stop()}, and is killed at the end of the test. */
 export async function startHttp(t, command, args, { env = {}, pattern = /(http:\/\/\S+)/ } = {}) {
   const child = spawn(command, args, { stdio: ['ignore', 'pipe', 'pipe'], env: { ...process.env, ...env } });
   let text = '';
@@ -57,7 +57,7 @@ export async function startHttp(t, command, args, { env = {}, pattern = /(http:\
   return { url: match[1].replace('localhost', '127.0.0.1'), stop, text: () => text, pid: child.pid };
 }
 
-/** The configuration entry of the fixture behind HTTP, started for this test. */
+/** The configuration entry of the fixture over HTTP, started for this test. */
 export async function fixtureOverHttp(t, era, more = {}) {
   const { url } = await startHttp(t, node22, [fixtureScript, '--era', era, '--transport', 'http']);
   return { url, ...more };
@@ -103,7 +103,7 @@ function openStream(url, headers, body) {
   });
 }
 
-/** An agent of the stateless era over HTTP that hides nothing. */
+/** A raw agent of the stateless era over HTTP. */
 export class ModernClient {
   #next = 1;
 
@@ -142,7 +142,7 @@ export class ModernClient {
     };
   }
 
-  /** Sends it; gives {status, message, events} with the events before the answer. */
+  /** Sends a request; returns {status, message, events} with the events before the response. */
   async send(method, params, meta) {
     const message = this.#message(method, params, meta);
     const answer = await exchange(this.url, { headers: this.#headers(message), body: JSON.stringify(message) });
@@ -176,7 +176,7 @@ export class ModernClient {
     }, 20_000);
   }
 
-  /** The request's own stream, open. */
+  /** The open stream of a request. */
   async stream(method, params, meta) {
     const message = this.#message(method, params, meta);
     const stream = await openStream(this.url, this.#headers(message), JSON.stringify(message));

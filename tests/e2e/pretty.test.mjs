@@ -1,5 +1,5 @@
 // JSON may be written over several lines. On stdio and in event streams a message is one line, so
-// whatever comes in with line breaks must not go out with them, neither as a whole nor in pieces.
+// what comes in with line breaks must be sent without them, both whole messages and parts of them.
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import { exchange, HttpClient, rialtoBin, serve, StdioClient, tempDir, until, writeConfig } from './lib.mjs';
@@ -88,7 +88,7 @@ for (const era of ['legacy', 'modern']) {
   });
 }
 
-// A server on HTTP that writes everything over several lines, events of a stream included.
+// A server over HTTP that writes everything over several lines, events of a stream included.
 async function prettyServer(t) {
   const answers = {
     initialize: { protocolVersion: '2025-11-25', capabilities: { tools: {}, logging: {} }, serverInfo: { name: 'p', version: '1' } },

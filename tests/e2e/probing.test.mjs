@@ -1,5 +1,5 @@
-// Finding out which era a server on stdio speaks, and servers of the stateless era that break its
-// rules (tests/fixture/odd.mjs).
+// Finding out which era a server on stdio speaks, and servers of the stateless era that break the
+// rules of MCP (tests/fixture/odd.mjs).
 import assert from 'node:assert/strict';
 import path from 'node:path';
 import { test } from 'node:test';
@@ -11,10 +11,10 @@ const odd = (mode, more = {}) => ({ command: node22, args: [path.join(root, 'tes
 test('the era of a server is found out', async (t) => {
   const server = await serve(t, {
     servers: {
-      exits: odd('exits'), // the Rust SDK does that
+      exits: odd('exits'), // as servers of the Rust SDK do
       silent: odd('silent'),
-      // A modern server that was slow to start (npx fetches it first) was taken for a legacy one,
-      // refused initialize, and was never asked again.
+      // A modern server that was slow to start (npx fetches it first) was taken for a legacy one, refused
+      // initialize, and was never probed again.
       slow: odd('slow'),
       modern: odd('modern'),
       dual: fixtureEntry('dual'),
@@ -60,7 +60,7 @@ test('a modern server that breaks the rules', async (t) => {
     assert.match(JSON.stringify(error ?? result), /does not exist/);
   });
 
-  // It waited for ever, and so did the agent: the answer of a person went the way of input_required.
+  // The server waited for ever, and so did the agent: the answer was sent as for input_required.
   await t.test('a question as a request, which this era does not have', async () => {
     for (const agent of [modern, legacy]) assert.match(await agent.text('asks'), /-32601/);
   });
@@ -80,8 +80,8 @@ test('a modern server that breaks the rules', async (t) => {
   });
 });
 
-// Servers of npx and uvx take longer to their first answer than we wait for one to server/discover. Such a
-// server of both eras was taken for one of the initialize era, and its modern agents were translated for a day.
+// Servers of npx and uvx take longer to start than we wait for an answer to server/discover. Such a server
+// of both eras was taken for one of the initialize era, and its modern agents were translated for a day.
 test('a server that starts slowly is spoken to in the stateless era all the same', async (t) => {
   const { command, args } = fixtureEntry('dual');
   const slow = { command: 'sh', args: ['-c', `sleep 4; exec ${[command, ...args].map((x) => `'${x}'`).join(' ')}`] };

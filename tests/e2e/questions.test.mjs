@@ -1,5 +1,5 @@
-// Questions of a server on pipes that several agents share. It does not say on which call it asks, so with
-// two agents calling at once it was told that nobody can be asked (decision 012).
+// Questions of a server on stdio that several agents share. It does not say for which call it asks: with
+// two agents calling at once, it got the error that nobody can be asked (decision 012).
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import { connect } from './era_checks.mjs';
@@ -9,7 +9,7 @@ import { fixtureEntry, ModernClient } from './peers.mjs';
 const children = (server) => descendants(server.pid).length;
 const overHttp = (url) => (sdk) => new sdk.StreamableHTTPClientTransport(new URL(url));
 
-/** An official client whose user says who they are; what they are asked stands in `asked`. */
+/** An official client whose user gives this name; `asked` has the questions. */
 const person = (t, url, name, wait = async () => {}) => connect(t, 'SDK v1', overHttp(url), {
   answers: {
     'elicitation/create': async () => {
@@ -73,7 +73,7 @@ test('that a server asks is known at the next start', async (t) => {
   }
 });
 
-// The very first questions of a server, both at once: one of the calls has to be made again.
+// The very first two questions of a server, at once: one of the two calls may have to be repeated.
 test('two first questions at once reach nobody wrong, and nothing hangs', async (t) => {
   const server = await start(t);
   const people = await Promise.all(['ann', 'bob'].map((name) => person(t, server.fixture, name)));
@@ -96,16 +96,16 @@ test('a modern agent that is alone on its pipe is asked during several calls', a
   await until('the slow call', async () => await agent.text('slow_state', { tag: 'x' }) === 'running');
   const both = await Promise.all(['one', 'two'].map((message) => agent.call('test_elicitation', { message })));
   both.forEach((r) => assert.match(r.content[0].text, /"my username"/));
-  assert.deepEqual(new Set(messages(agent)), new Set(['one', 'two'])); // one may move to another call
+  assert.deepEqual(new Set(messages(agent)), new Set(['one', 'two'])); // a question may be asked on another call than its own
   assert.ok(await slow);
 });
 
-// On HTTP, agents of the stateless era without a token look alike.
+// Over HTTP, agents of the stateless era without a token cannot be told apart.
 test('calls of modern agents that cannot be told apart do not mix their questions', async (t) => {
   const server = await start(t);
   const agents = [1, 2, 3].map(() => new ModernClient(server.fixture));
   const questions = await Promise.all(agents.map(async (agent, i) => {
-    for (;;) { // the first questions may have to be asked again
+    for (;;) { // the first questions may have to be repeated
       const { result, error } = await agent.call('test_elicitation', { message: `Are you ${i}?` });
       if (result) return Object.values(result.inputRequests)[0].params.message;
       assert.equal(error.data.retryable, true, JSON.stringify(error));

@@ -143,8 +143,8 @@ test('a secret with another value replaces its server', async (t) => {
   assert.deepEqual([report.kept, report.replaced], [['b'], ['a']]);
 });
 
-// Health was reckoned from the file as it was at the start: a server that a reload had dropped was "left out, a secret
-// is missing" for ever after, and one that it had added without its secret was not missed.
+// Health was computed from the file as it was at the start: a server that a reload had removed was "left out, a secret
+// is missing" for ever after, and one that a reload had added without its secret was not reported.
 test('what is missing is reckoned from the file that holds now', async (t) => {
   const lacking = { ...fake('--name', 'b'), env: { KEY: '${RIALTO_TEST_NO_SUCH_KEY}' } };
   const server = await serve(t, { servers: { a: fake('--name', 'a'), gone: fake('--name', 'gone') } });
@@ -162,7 +162,7 @@ test('what is missing is reckoned from the file that holds now', async (t) => {
   assert.deepEqual(await ready(), ['degraded', 'b left out']);
 });
 
-// A file with errors changed nothing, and only the log said so: who asked `status` was told that all was well.
+// A file with errors changed nothing, and only the log said so: `status` reported that all was well.
 test('a configuration that is not taken is told by status with all its errors, until one is', async (t) => {
   const server = await serve(t, { servers: { a: fake('--name', 'a') } });
   const look = async () => JSON.parse((await exchange(`${server.origin}/status`, { method: 'GET' })).text).config_errors;
@@ -187,8 +187,8 @@ test('without a file there is nothing to read anew, and the answer says what to 
   assert.match(hint, /-c FILE/);
 });
 
-// Editors and scripts that empty the file before they write it anew took all servers away for a moment:
-// no YAML at all is a configuration without servers.
+// Editors and scripts that truncate the file before they write it again removed all servers for a moment: an empty
+// file is valid YAML, a configuration without servers.
 test('a file that is empty for a moment changes nothing', async (t) => {
   const file = path.join(tempDir(), 'rialto.yaml');
   const write = (...names) => fs.writeFileSync(file, JSON.stringify({
@@ -210,8 +210,8 @@ test('a file that is empty for a moment changes nothing', async (t) => {
   assert.equal((await pids(server)).a, before.a);
 });
 
-// Each event in the folder put the reading off by half a second more: beside a program that writes there
-// all the time, a change of the file was never seen.
+// Each event in the folder delayed the reading by another half second: beside a program that writes there
+// all the time, a change of the file was never noticed.
 test('a file that changes in a folder where others write all the time', async (t) => {
   const server = await serve(t, { servers: { a: fake('--name', 'a') } });
   const busy = setInterval(() => fs.writeFileSync(path.join(path.dirname(server.config), 'busy'), String(Math.random())), 50);

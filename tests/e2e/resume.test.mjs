@@ -1,4 +1,4 @@
-// Streamable HTTP, legacy form: streams that are cut and resumed, and sessions that nobody uses.
+// Streamable HTTP of the initialize era: streams that are cut and resumed, and unused sessions.
 import assert from 'node:assert/strict';
 import http from 'node:http';
 import net from 'node:net';
@@ -20,7 +20,7 @@ after(async () => {
   for (const end of endings) await end();
 });
 
-/** An open answer: {status, headers, events(), ended, cut()}. */
+/** An open response: {status, headers, events(), ended, cut()}. */
 function openStream(client, { method = 'POST', headers = {}, message } = {}) {
   return new Promise((resolve, reject) => {
     const request = http.request(client.url, {
@@ -110,7 +110,7 @@ test('each stream has its own events', async () => {
 });
 
 test('the standing stream is resumed without a gap and without repetition', async () => {
-  const client = await new HttpClient(`${server.url}/b`).connect(); // changes of others are not seen there
+  const client = await new HttpClient(`${server.url}/b`).connect(); // list changes of other servers are not sent there
   const changes = (s) => s.messages().filter((m) => m.method === 'notifications/tools/list_changed').length;
   const toggle = () => client.call('notify-list-changed');
   const first = await openStream(client, { method: 'GET' });
@@ -129,7 +129,7 @@ test('the standing stream is resumed without a gap and without repetition', asyn
   const third = await resume(client, early);
   await until('all changes since', () => changes(third) === 3);
   await until('the older one to be ended', () => second.ended);
-  // A fresh GET gets what nobody has got yet, and only that.
+  // A new GET gets what was not delivered yet, and only that.
   third.cut();
   await sleep(50);
   await toggle();
@@ -231,7 +231,7 @@ test('a large answer that nobody received is kept although it alone is over the 
   await until('the question', () => post.messages().length === 1);
   post.cut();
   await sleep(50);
-  const roots = [{ uri: `file:///${'x'.repeat(400_000)}` }]; // the tool gives back what it is told
+  const roots = [{ uri: `file:///${'x'.repeat(400_000)}` }]; // the tool returns this answer as its result
   await client.post({ jsonrpc: '2.0', id: post.messages()[0].id, result: { roots } });
   await sleep(200);
   const rest = await resume(client, post.ids().at(-1));
@@ -310,7 +310,7 @@ describe('with time', { concurrency: true }, () => {
     const post = await openStream(calling, { message: slowCall(1, 200, 100) });
     await until('an event', () => post.messages().length > 0);
     const id = post.ids().at(-1);
-    post.cut(); // the call goes on and holds the session
+    post.cut(); // the call goes on and keeps the session
     await sleep(17_000);
     assert.equal((await resume(unused, cut.ids()[0])).status, 404);
     assert.equal(stream.ended, false);

@@ -1,4 +1,4 @@
-// RockBot's own mcp.json, taken as it is.
+// RockBot's own mcp.json, used unchanged.
 import assert from 'node:assert/strict';
 import fs from 'node:fs';
 import path from 'node:path';
@@ -9,13 +9,13 @@ import { freePort, everything, listen, SdkServer } from './upstream_lib.mjs';
 
 const status = async (server) => JSON.parse((await exchange(`${server.origin}/status`, { method: 'GET' })).text);
 
-// RockBot's file bounds a server by argGuards, auth, elicitation and attachments. Those keys were "unknown,
-// ignored", and the server ran without its bounds. Such a server is left out now, and the others run.
+// RockBot's file restricts a server by argGuards, auth, elicitation and attachments. Those keys were "unknown,
+// ignored", and the server ran without its restrictions. Such a server is left out now, and the others run.
 test('a server with a bound that is not understood is left out, and the others run', async (t) => {
   const main = fake('--name', 'main');
   const guards = {
     argGuards: [{ handler: 'something-new', tools: ['read'], options: {} }],
-    auth: { profile: 'work' }, // a program has no headers
+    auth: { profile: 'work' }, // not possible for a program, which has no headers
     ELICITATION: { mode: 'ask-my-mother' },
     attachments: { somethingNew: 10 },
   };
@@ -29,8 +29,8 @@ test('a server with a bound that is not understood is left out, and the others r
   assert.equal(stdout.match(/server left out/g).length, 4);
 });
 
-// The file that RockBot ships with names its servers by host alone ("https://aggregator.example/"). The one
-// address was asked, answered 405, and the server was down. What servers call their place is tried now.
+// The file that RockBot ships names its servers by host alone ("https://aggregator.example/"). Only that
+// address was tried, answered 405, and the server was down. Now the usual paths are tried as well.
 test('a server whose url has no path is found at /mcp or /sse, and its place is remembered', async (t) => {
   const [sse, both] = await Promise.all([freePort(t), freePort(t)]);
   await everything(t, 'sse', sse);
@@ -71,7 +71,7 @@ test('a server that is nowhere: the log says what to do', async (t) => {
 });
 
 // A server's question during a call from the bus was answered with -32601, which servers take for a broken
-// client. RockBot declines what nobody is there to answer.
+// client. RockBot declines questions when there is nobody to answer them.
 test('a server that asks during a call from the bus is declined', async (t) => {
   const place = embeddedRig(t).place();
   await serve(t, { mcpServers: { main: fake('--name', 'main') }, bus: { ...place.bus, agents: [place.agent] } });
@@ -84,8 +84,8 @@ test('a server that asks during a call from the bus is declined', async (t) => {
   assert.match(await ask('sampling/createMessage', { messages: [], maxTokens: 1 }), /-32601/);
 });
 
-// RockBot sends no header whose variable is not set, and its users leave variables unset where a server
-// needs none. Here the whole server was left out. Files of ours keep to that: their author meant the secret.
+// RockBot sends no header whose variable is not set, and its users leave variables unset where a server needs
+// none. Here the whole server was left out. Files of ours keep to that: their author meant the secret to be set.
 test('a header with an unset variable is left out, and the server is not', async (t) => {
   const sdk = new SdkServer();
   const { url } = await listen(t, sdk.handler);
@@ -99,8 +99,8 @@ test('a header with an unset variable is left out, and the server is not', async
   await logged(ours, /far: is left out: no value for NOBODY_SETS_THIS/);
 });
 
-// A guard bounds the paths that a server may be given. RockBot answers a call outside of them with a ToolError
-// `invalid_arguments`; here the server was left out, because nothing could judge arguments.
+// A guard restricts the paths that a server may be given. RockBot answers a call outside of them with a ToolError
+// `invalid_arguments`; here the server was left out, because arguments could not be checked.
 test('argGuards become rules: refused on the bus as RockBot refuses, and on every other way in', async (t) => {
   const place = embeddedRig(t).place();
   const main = fake('--name', 'main');
@@ -161,7 +161,7 @@ test('a guard that is not understood keeps its server out, and says why', async 
   }
 });
 
-// `elicitation` is a bound, too: it says who answers a server's questions. Servers that had it were left out.
+// `elicitation` is a restriction, too: it says who answers a server's questions. Servers with it were left out.
 test('elicitation is taken: the question of a call from the bus is handed back, bounded as the file says', async (t) => {
   const place = embeddedRig(t).place();
   const main = fake('--name', 'main');
@@ -205,7 +205,7 @@ test('an elicitation that is not understood keeps its server out, and says why',
 
 // --- auth ---
 
-/** A server that answers 401 to every token but `accepts`; {url, sdk, seen: the tokens that came, accepts}. */
+/** A server that answers 401 to every token except `accepts`; {url, sdk, seen: the tokens that came, accepts}. */
 async function guarded(t) {
   const sdk = new SdkServer();
   const door = { sdk, seen: [], accepts: 'none' };
@@ -218,8 +218,8 @@ async function guarded(t) {
   return Object.assign(door, { url });
 }
 
-// RockBot's files name the profile of a token and never hold the token; such a server was left out. The token is a
-// secret that something else renews: a server that refuses it gets the next one, and the caller notices nothing.
+// RockBot's files name the profile of a token, never the token itself; such a server was left out. The token is a
+// secret that something else renews: when a server refuses it, the new one is sent, unnoticed by the caller.
 test('auth names a profile, whose token is a secret; it is read again when the server answers 401', async (t) => {
   const place = embeddedRig(t).place();
   const [far, directory] = [await guarded(t), tempDir()];
@@ -298,7 +298,7 @@ test('attachments that are not understood keep their server out, and say why', a
     assert.match(stdout, /mcpServers\.bad\.attachments: server left out: 'attachments' is not understood/, JSON.stringify(attachments));
     assert.match(stdout, pattern, JSON.stringify(attachments));
   }
-  // What RockBot's documents show is read whole, and comes out as a file of ours.
+  // The example of RockBot's documents is read completely, and is converted to a file of ours.
   const shown = {
     thresholdBytes: 262144, uploadFieldName: 'file', endpointPath: '/attachments', outbound: { paramPaths: ['attachments[*]'] }, inbound: { tools: ['get_email_attachment'] },
     capture: { rules: [{ tools: ['get_file_contents'], contentField: 'content', nameField: 'name', encodingField: 'encoding' }] },

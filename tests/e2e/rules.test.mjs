@@ -1,6 +1,6 @@
-// Rules on arguments (`rules`): which calls go, which are refused and which wait for a person, by what
-// the server would be sent. Nothing judged arguments before: a tool could be hidden or needed a word for
-// every call, and a server that may read /data could be told to read /etc.
+// Rules on arguments (`rules`): which calls are allowed, which are refused and which wait for a person,
+// by what the server would be sent. Arguments could not be checked before: a tool could be hidden, or
+// need approval for every call, and a server that may read /data could be told to read /etc.
 import assert from 'node:assert/strict';
 import path from 'node:path';
 import { test } from 'node:test';
@@ -144,7 +144,7 @@ test('a reload changes rules and restarts nothing', async (t) => {
   assert.equal(await pid(), before);
 });
 
-// A rule that is read otherwise than it was meant lets calls through: every doubt is an error.
+// A rule that is understood differently than it was meant lets calls through: every doubt is an error.
 test('a rule that cannot be meant is an error that says why', async () => {
   const wrong = [
     [{ matches: 'x', then: 'deny' }, /expected the key 'argument'/],

@@ -1,5 +1,5 @@
-// Two servers with the same resource URI: only the first was listed, and of the other nothing could be read,
-// subscribed to or completed. Now that of the later one, in the order of the configuration, is shown as
+// Two servers with the same resource URI: only the first was listed, and the other's could not be read,
+// subscribed to or completed. Now the URI of the server that is later in the configuration is shown as
 // rialto://SERVER/URI (docs/decisions/013-same-uris.md).
 import assert from 'node:assert/strict';
 import fs from 'node:fs';
@@ -8,7 +8,7 @@ import { test } from 'node:test';
 import { HttpClient, serve, tempDir, until } from './lib.mjs';
 import { ModernClient, node22 } from './peers.mjs';
 
-// A server of the initialize era with a resource and a template; `touch` tells that the resource has changed.
+// A server of the initialize era with a resource and a template; `touch` sends an update of the resource.
 const script = `
 import readline from 'node:readline';
 const name = process.argv[2];
@@ -73,7 +73,7 @@ test('updates come from the server that was subscribed to, by the name it was su
   const alone = await new HttpClient(`${server.url}/two`).connect();
   const its = await alone.listen();
   assert.ok((await alone.request('resources/subscribe', { uri })).result);
-  await client.call('one__touch'); // nobody has subscribed to this one
+  await client.call('one__touch'); // nobody has subscribed to the resource of this server
   await client.call('two__touch');
   const updated = 'notifications/resources/updated';
   await Promise.all([stream.waitFor(updated), listening.waitFor(updated), its.waitFor(updated)]);

@@ -1,5 +1,5 @@
-// Servers in a sandbox: a server of ours tries to break out in every way we know, and what comes out
-// must be what the table below says for the level and for what this kernel reports. The servers of
+// Servers in a sandbox: a server of ours tries to break out in every way we know, and the outcome
+// must be what the table below says for the level and for what this kernel supports. The servers of
 // other people must work in it.
 import assert from 'node:assert/strict';
 import { execFileSync, spawn } from 'node:child_process';
@@ -15,7 +15,7 @@ import {
 
 const escapeBin = path.join(path.dirname(fakeBin), 'escape');
 
-// --- what this kernel offers, by its own word ---
+// --- what this kernel offers, as `rialto sandbox` reports it ---
 
 const kernel = await (async () => {
   const config = writeConfig(tempDir(), { servers: { a: { command: '/bin/true', sandbox: 'light' } } });
@@ -26,18 +26,18 @@ const kernel = await (async () => {
 const abi = kernel.landlock;
 const from = (needed, refused) => (abi >= needed ? refused : 'open');
 
-// An ordinary user is what sandboxes are for; where the tests run as root, both are tried.
+// Sandboxes are for ordinary users; where the tests run as root, both kinds are tried.
 const nobody = 65534;
 const users = process.getuid() === 0 ? [0, nobody] : [process.getuid()];
 
-// --- the table: what must come out at each level; sandbox "ports" is {network: [LISTED]}, "all" is
-// {network: all}. `open` where the level promises nothing.
+// --- the table: the outcome of each attempt at each level. Level "ports" is {network: [LISTED]},
+// "all" is {network: all}. `open` where the level promises nothing.
 
 const files = from(1, 'EACCES');
 const table = {
   'read-secret': files, 'read-by-link': files, 'rename-outside': files, 'create-outside': files,
   'list-home': files, 'write-system': files,
-  'write-program': ['EACCES', 'ETXTBSY'], // the latter for who owns it: it runs
+  'write-program': ['EACCES', 'ETXTBSY'], // ETXTBSY for the owner of the program, which is running
   'hard-link': from(1, 'EXDEV'),
   'truncate-secret': from(3, 'EACCES'),
   'stat-secret': 'open', 'chmod-secret': 'open', 'read-system': 'open',
@@ -66,12 +66,12 @@ const table = {
   'make-device': ['EACCES', 'EPERM'],
   descriptors: '0',
 };
-// Without a sandbox these must work: else the table would prove nothing.
+// Without a sandbox these attempts must succeed: otherwise the table would prove nothing.
 const openWithout = ['read-secret', 'read-by-link', 'rename-outside', 'truncate-secret', 'create-outside',
   'list-home', 'environ', 'kill', 'socket-file', 'pair-to-file', 'abstract-socket', 'connect-unlisted',
   'fast-open', 'udp', 'bind', 'listen-unbound', 'clone3', 'run-own', 'run-tmp', 'netlink'];
 
-/** A home folder of the user, with a secret in it and somebody to attack beside it. */
+/** A home folder of the user, with a secret in it, and a process and sockets to attack. */
 async function scene(t, uid) {
   const dir = tempDir();
   const home = path.join(dir, 'home');
@@ -146,7 +146,7 @@ for (const uid of users) {
     });
     assert.ok(Number(got['memory-mib']) < 256, `memory: ${got['memory-mib']}`);
     assert.ok(Number(got.files) < 64, `files: ${got.files}`);
-    // One is the server itself.
+    // The limit counts the server itself, too.
     assert.equal(got.forks, counts ? '11' : '64');
   });
 }
@@ -158,8 +158,8 @@ function tempOwned(uid) {
 }
 
 test('what this kernel lacks is named, and refuses the server unless the configuration says warn', async (t) => {
-  // Root's processes cannot be counted without a control group, so root lacks something here; an
-  // ordinary user's server with the same entry starts where user namespaces are allowed.
+  // Processes of root cannot be counted without a control group, so root lacks something here; the
+  // server of an ordinary user with the same entry starts where user namespaces are allowed.
   const s = await scene(t, users.at(-1));
   const entry = { command: fakeBin, args: [], sandbox: { processes: 64, network: 'all', read: [path.dirname(fakeBin)] } };
   const config = writeConfig(s.dir, { servers: { a: entry } });
@@ -197,9 +197,9 @@ test('a program in the folder that it may write is refused', async (t) => {
   assert.match(stderr, /refuses to run .*\/server: it lies in .*project, where the server may write/);
 });
 
-// --- told what was refused ---
+// --- reporting what was refused ---
 
-/** A server that reads a file before it is ready, and says as node does when it cannot. */
+/** A server that reads a file before it is ready, and ends with node's error when it cannot. */
 function reader(dir, file, sandbox) {
   const script = path.join(dir, 'reader.mjs');
   fs.writeFileSync(script, `import fs from 'node:fs'; fs.readFileSync(${JSON.stringify(file)}); process.exit(3);`);
@@ -227,7 +227,7 @@ test('what the sandbox refused is named with the line that opens it: status, log
   assert.match(doctor.stdout, said);
   assert.match(doctor.stdout, /rialto sandbox/);
 
-  // And that line does open it: the server gets as far as its own end.
+  // With that line the file can be read: the server gets as far as its own exit.
   const opened = writeConfig(s.dir, { servers: { a: reader(lib, secret, { read: [lib, secret] }) } });
   const { stderr } = await rialto(['tools', '-c', opened], { env: s.env });
   assert.match(stderr, /exited with 3/);
@@ -289,7 +289,7 @@ test('a server without a cwd starts in a folder of its own, with a TMPDIR in it'
 
 // --- servers that npx fetches ---
 
-/** An npm registry with one package: an MCP server whose tool tells what it can do where it runs. */
+/** An npm registry with one package: an MCP server whose tool reports what it may do there. */
 async function registry(t) {
   const dir = tempDir();
   fs.mkdirSync(path.join(dir, 'package'));
@@ -360,7 +360,7 @@ test('--learn watches a server without a sandbox, and what it proposes lets the 
   const notes = path.join(s.home, 'notes');
   for (const dir of [lib, notes]) fs.mkdirSync(dir);
   const script = path.join(lib, 'server.mjs');
-  // Reads its own file, the secret beside it, writes its notes, and connects to a port.
+  // Reads its own file and the secret, writes its notes, and connects to a port.
   fs.writeFileSync(script, `import fs from 'node:fs'; import net from 'node:net'; import readline from 'node:readline';
 fs.readFileSync(${JSON.stringify(s.args[0])});
 fs.writeFileSync(${JSON.stringify(path.join(notes, 'log'))}, 'x');
@@ -427,7 +427,7 @@ async function works(s, servers, data) {
 }
 
 test('server-everything and server-filesystem work at light', async (t) => {
-  // At light only the system's folders and its own can be read, so the packages lie in its folder.
+  // At light only the system's folders and its own, here that of the packages, can be read.
   const s = await scene(t, process.getuid());
   const data = fs.mkdtempSync(path.join(npmFolder, 'sandbox-'));
   t.after(() => fs.rmSync(data, { recursive: true }));

@@ -1,5 +1,5 @@
-// `expose: search`: agents see two tools in place of many, find the others by what they do, and lose
-// nothing by calling them that way, in either era.
+// `expose: search`: agents see two tools instead of many, find the others by what they do, and calls made
+// that way lose nothing, in either era.
 import assert from 'node:assert/strict';
 import path from 'node:path';
 import { test } from 'node:test';
@@ -13,7 +13,7 @@ const many = { expose: 'search', servers: { big: fake('--name', 'big', '--tools'
 const costsOf = async (server) => JSON.parse((await exchange(`${server.origin}/api/tools`, { method: 'GET' })).text);
 const rewrite = (server, config) => writeConfig(path.dirname(server.config), { listen: '127.0.0.1:0', ...config });
 
-/** Everything is up when the last server's tool is found. */
+/** Waits until the tool is found. If it is the last server's, all servers are up. */
 async function found(client, query, name) {
   return until(`find_tools '${query}' to give ${name}`, async () => {
     const { result } = await client.call('find_tools', { query });
@@ -270,8 +270,8 @@ test('a view says for itself whether its tools are searched for', async (t) => {
   }
 });
 
-// `expose: auto`: tools are listed while that costs a model little, and searched for when it costs more. What is asked
-// of it is the sum that `rialto tools` prints.
+// `expose: auto`: tools are listed while that costs a model little, and searched for when it costs more. The cost is
+// the sum that `rialto tools` prints.
 test('auto: listed up to expose_above tokens, searched for above it', async (t) => {
   const servers = { big: fake('--name', 'big', '--tools', 20), small: fake('--name', 'small') };
   const probe = await serve(t, { servers });
@@ -300,8 +300,8 @@ test('auto: listed up to expose_above tokens, searched for above it', async (t) 
   }
 });
 
-// The list of one server grows over the bound while agents look on, and shrinks again. A list that shrinks by a little,
-// or because its server has crashed, is no reason to go back: agents would be told two lists in turn all day.
+// The list of one server grows over the bound while agents are connected, and shrinks again. A list that shrinks by a
+// little, or because its server has crashed, is no reason to switch back: agents would get two lists in turn all day.
 test('auto: a list that grows over the bound is searched for, and only one well below it is listed again', async (t) => {
   const write = (n, more) => ({ expose: 'auto', expose_above: 3000, servers: { big: { ...fake('--name', 'big', '--tools', n), ...more } } });
   const server = await serve(t, write(5));
@@ -313,7 +313,7 @@ test('auto: a list that grows over the bound is searched for, and only one well 
   const small = await cost();
   assert.ok(small < 2250, `${small} tokens: too many for this test`);
   const each = await (async () => { rewrite(server, write(6)); await client.waitFor('big__tool_5'); return await cost() - small; })();
-  const fits = 5 + Math.floor((3000 - small) / each); // just not above
+  const fits = 5 + Math.floor((3000 - small) / each); // the most tools that are still listed
   const told = () => stream.count('notifications/tools/list_changed');
   const names = async () => (await client.toolNames()).sort().join();
   const searched = 'call_tool,find_tools';
@@ -326,7 +326,7 @@ test('auto: a list that grows over the bound is searched for, and only one well 
   await until('the news', () => told() > before);
   const found = async (query) => (await client.call('find_tools', { query })).result.structuredContent.tools.map((x) => x.name);
 
-  // A little less, then a crash: nothing changes for agents.
+  // A little smaller, then a crash: nothing changes for agents.
   rewrite(server, write(fits - 2));
   await until('the smaller list', async () => !(await found(`tool number ${fits + 2}`)).includes(`big__tool_${fits + 2}`));
   before = told();

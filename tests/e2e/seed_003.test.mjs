@@ -1,4 +1,4 @@
-// Seed 003 (assistant4's MCP extension): its own manifests, run as they stand, and what it says of them.
+// Seed 003 (assistant4's MCP extension): its own manifests, run unchanged, and what it says about them.
 import assert from 'node:assert/strict';
 import fs from 'node:fs';
 import path from 'node:path';
@@ -41,7 +41,7 @@ config:
 
 enabled: true
 `;
-// The one of its section 9.
+// The manifest of the seed's section 9.
 const second = `id: mcp
 name: MCP Bridge
 version: "1.0.0"
@@ -74,7 +74,7 @@ async function serveManifest(t, content, env = {}) {
 test('the manifest of section 2 runs as it stands: a server that cannot be reached and one without its secret are left out', async (t) => {
   const bin = tempDir();
   fs.writeFileSync(path.join(bin, 'npx'), `#!/bin/sh\n[ "$1 $2" = "-y @modelcontextprotocol/server-filesystem" ] && exec ${fakeBin} --name "$3"\n`, { mode: 0o755 });
-  // The ADR's own host and port may be there on this machine; a proxy that refuses makes sure that they are not.
+  // The host and port of the manifest may exist here: a proxy that refuses makes sure that they are not reached.
   const { server } = await serveManifest(t, first, { PATH: `${bin}:${process.env.PATH}`, http_proxy: 'http://127.0.0.1:9', no_proxy: '' });
   const client = await new HttpClient(server.url).connect();
   const names = await client.waitFor('mcp_filesystem_echo');
@@ -117,7 +117,7 @@ test('descriptions begin with [MCP: alias] in a manifest, unless describe_server
     const alone = await new HttpClient(`${server.url}/s`).connect();
     assert.equal((await alone.request('tools/list')).result.tools[0].description, 'echo of x');
   }
-  // Also elsewhere, by the same key.
+  // In other configurations the same key does it.
   const { client } = await serveAndConnect(t, { describe_server: 'mcp', servers: { a: fake('--name', 'y') } }, ['a__echo']);
   assert.equal((await client.request('tools/list')).result.tools[0].description, '[MCP: a] echo of y');
 });

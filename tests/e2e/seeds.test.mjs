@@ -1,5 +1,4 @@
-// docs/seeds.md: the files that it says something is built in are there, and so are the names in them and
-// the tests.
+// docs/seeds.md: the source files, the names in them and the tests that it refers to exist.
 import assert from 'node:assert/strict';
 import fs from 'node:fs';
 import path from 'node:path';
@@ -22,7 +21,7 @@ test('every row of docs/seeds.md names code that is there and tests that are the
     for (const [, file] of where.matchAll(/`([a-z]+\/[a-z_/]+\.[ch])`/g)) {
       assert.ok(fs.existsSync(path.join(root, 'src', file)), `${line}: ${file}`);
     }
-    // `file` `name`, `name`: the names stand in that file
+    // `file` `name`, `name`: the names are in that file
     for (const [, file, names] of where.matchAll(/`([a-z]+\/[a-z_/]+\.c)` ((?:`\w+`(?:, )?)+)/g)) {
       const text = read(`src/${file}`);
       for (const [, name] of names.matchAll(/`(\w+)`/g)) assert.ok(new RegExp(`\\b${name}\\b`).test(text), `${line}: ${name} in ${file}`);

@@ -6,7 +6,7 @@ import path from 'node:path';
 import { test } from 'node:test';
 import { HttpClient, exchange, fake, fakeBin, logged, rialto, serve, tempDir, until } from './lib.mjs';
 
-/** A home of its own: {run, file, text()}. */
+/** A home folder for the test: {run, file, text()}. */
 function home() {
   const dir = tempDir();
   const file = path.join(dir, 'config/rialto/rialto.yaml');
@@ -120,7 +120,7 @@ test('what cannot be edited safely is refused with the lines to paste; the file 
   }
 });
 
-// Each command read the file, changed it and wrote it: the last one won.
+// Each command read the file, changed it and wrote it back: of several at once, the last one won.
 test('ten at once lose nothing', async () => {
   const h = home();
   assert.equal((await h.run('add', 'first', '--', 'x')).code, 0);

@@ -1,5 +1,5 @@
-// The daemon under a service manager, as systemd runs it: sockets that are handed over, the words READY and
-// STOPPING, signs of life; and `rialto status --alive`, by which health checks ask.
+// The daemon under a service manager, as systemd runs it: sockets that are passed to it, the messages READY
+// and STOPPING, the watchdog; and `rialto status --alive`, which health checks use.
 import assert from 'node:assert/strict';
 import fs from 'node:fs';
 import http from 'node:http';
@@ -12,7 +12,7 @@ import {
   until, within, writeConfig,
 } from './lib.mjs';
 
-/** `rialto serve` under the fixture: {events, told(), stderr(), stop()}. */
+/** `rialto serve` under the fixture's service manager: {events, told(), stderr(), stop()}. */
 function manage(t, config, sockets, { watchdog = '0', env = {} } = {}) {
   const dir = tempDir();
   const file = writeConfig(dir, config);
@@ -61,7 +61,7 @@ test('sockets that were handed over are used: TCP, Unix, and the control socket'
     listen: [`127.0.0.1:${port}`, `unix:${one}`], control: `unix:${control}`, servers: { one: fake() },
   }, [port, one, control]);
   await until('READY', () => manager.told().includes('READY=1'));
-  // Whoever opened the address a second time would have failed: it is in use.
+  // The addresses are in use by the manager: opening them again would have failed.
   assert.match(await ask({ host: '127.0.0.1', port }), /ok/);
   assert.match(await ask({ socketPath: one }), /ok/);
   const { code, stdout } = await rialto(['status', '--alive'], { env: { RIALTO_CONTROL: `unix:${control}` }, cwd: dir });

@@ -1,5 +1,5 @@
-// `rialto setup`: the servers of every host program go into the user's rialto.yaml and Rialto into their place,
-// with nothing else touched in the hosts' files; --undo puts back what was there. Samples of each host.
+// `rialto setup`: the servers of every host program are moved into the user's rialto.yaml, and Rialto is put in
+// instead, with nothing else changed in the hosts' files; --undo restores them. Samples of each host.
 import assert from 'node:assert/strict';
 import { execFileSync } from 'node:child_process';
 import fs from 'node:fs';
@@ -10,7 +10,7 @@ import { load, rialto, rialtoBin, start, sanitizerEnv, tempDir } from './lib.mjs
 
 const YAML = load('yaml');
 
-/** A home with the files of these hosts: {dir, run(), file(host), config}. */
+/** A home folder with the files of these hosts: {dir, run(), file(host), config}. */
 function home(...hosts) {
   const dir = fs.realpathSync(tempDir());
   const file = (host) => path.join(dir, samples[host].file);
@@ -48,7 +48,7 @@ function entries(host, text) {
 }
 
 // docs/recipes.md shows how a host is given the daemon's address. Setup took that for one more server and moved it into
-// Rialto's own file: Rialto was to be a server of itself.
+// Rialto's own file: Rialto would have been a server of itself.
 test('a host that has the address of the daemon has Rialto already', async () => {
   for (const [listen, address, moves] of [
     [null, 'http://127.0.0.1:8765/mcp', false], [null, 'http://localhost:8765/mcp/files', false], [null, 'http://127.0.0.1:8765/sse', false],
@@ -200,11 +200,11 @@ test('a user who has a rialto.yaml keeps every byte of it', async () => {
   const text = fs.readFileSync(h.config, 'utf8');
   assert.ok(text.startsWith('# mine\nlisten: 127.0.0.1:0\nservers:\n  linear: {command: x} # another\n'));
   assert.deepEqual(Object.keys(YAML.parse(text).servers), ['linear', 'linear-cursor', 'local']);
-  // Changed since: only what came from the hosts goes.
+  // The file was changed meanwhile: undo removes only what came from the hosts.
   fs.writeFileSync(h.config, `${text}names: bare\n`);
   assert.equal((await h.run('--undo')).code, 0);
   assert.equal(fs.readFileSync(h.config, 'utf8'), `${mine}names: bare\n`);
-  // A file of a form that is not edited: nothing at all is done.
+  // A file whose form cannot be edited: nothing is changed at all.
   fs.writeFileSync(h.config, 'servers: {a: {command: x}}\n');
   const before = everything(h.dir);
   const refused = await h.run('-y');

@@ -1,5 +1,5 @@
-// The commands that README and docs show people, and who runs each of them: `rows` is the list, and a command that
-// is in no row fails docs.test.mjs. A test takes its lines from here, so it runs what the page says today.
+// The commands that README and docs show people, and which test runs each of them: `rows` is the list, and a command
+// that is in no row fails docs.test.mjs. The tests take their lines from here, so they run what the page says today.
 import assert from 'node:assert/strict';
 import { execFileSync } from 'node:child_process';
 import fs from 'node:fs';
@@ -46,7 +46,7 @@ const all = pages.flatMap((page) => {
   return [...lines.map((text) => ({ page, text })), ...inline.map((text) => ({ page, text, inline: true }))];
 });
 
-/** Who runs what: the test file, the page, the commands; `in`: those of blocks, or those in sentences. The first row that fits counts. */
+/** Which test runs which commands, by `line` and `page`; with `in`, only those of blocks. The first row that fits counts. */
 export const rows = {
   'packages for npm and Python': { test: 'packages/wrappers', line: /^(npx rialto|uvx rialto|pip install rialto)/ },
   'any package of npm or PyPI': { test: 'e2e/sandbox', line: /^(npx|uvx) PACKAGE$/, says: 'npx' },
@@ -71,10 +71,10 @@ export const rows = {
 
 const fits = (row, c) => (!row.line || row.line.test(c.text)) && (!row.page || row.page.test(c.page)) && (!row.in || !c.inline);
 
-/** [row, command] of everything that is shown; a command in no row has none. */
+/** [row, command] of everything that is shown; the row of a command that is in none is undefined. */
 export const listed = all.map((c) => [Object.keys(rows).find((name) => fits(rows[name], c)), c]);
 
-/** The commands of a row, each once, of one page where that is named. */
+/** The commands of a row, each once; only those of `page` if it is given. */
 export function commandsOf(name, page) {
   const found = [...new Set(listed.filter(([row, c]) => row === name && (!page || c.page === page)).map(([, c]) => c.text))];
   assert.ok(found.length, `nothing is shown for '${name}'`);

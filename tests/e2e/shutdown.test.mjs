@@ -1,5 +1,5 @@
-// SIGTERM ended an open call of Streamable HTTP with an empty event stream, and those on other
-// transports with nothing: their clients waited out their timeouts. Now calls that are open have ten
+// SIGTERM ended an open call over Streamable HTTP with an empty event stream, and calls on other
+// transports without an answer: their clients waited for their timeouts. Now open calls have ten
 // seconds to end; those that have not are answered with an error whose reason is `shutdown`, and
 // only then are connections closed.
 import assert from 'node:assert/strict';
@@ -20,7 +20,7 @@ const modern = {
   [`${META}clientInfo`]: { name: 'raw', version: '1' },
 };
 
-/** Requests on a pipe, answers found by id. */
+/** Requests on a pipe, responses found by id. */
 function pipe(send, messages, _meta) {
   let next = 100;
   const request = (method, params) => {
@@ -127,7 +127,7 @@ test('when the last call has ended nothing more is waited for', async (t) => {
   await client.waitFor('a__sleep');
   const last = client.call('a__sleep', { ms: 1500 });
   await inFlight(server, 1);
-  const ending = server.stop('SIGTERM', 9000); // less than the ten seconds that it might have had
+  const ending = server.stop('SIGTERM', 9000); // less than the ten seconds that open calls have
   assert.equal((await last).result.content[0].text, 'slept');
   await ending;
 });

@@ -1,6 +1,6 @@
 // Signing in to a real authorization server for a real MCP server: by `rialto login` with the daemon
 // and without, by the API, by agents of both eras, by a device code, as a service; renewing; logging
-// out; and whatever can go wrong on the way.
+// out; and everything that can go wrong.
 import assert from 'node:assert/strict';
 import { spawn } from 'node:child_process';
 import { createHash, generateKeyPairSync } from 'node:crypto';
@@ -14,7 +14,7 @@ import { Login, stateOf, untilState } from './signin_lib.mjs';
 
 const post = (url, body = '{}') => exchange(url, { headers: { 'Content-Type': 'application/json' }, body });
 
-/** An authorization server, a protected server, and a daemon in front of it that nobody has signed in to. */
+/** An authorization server, a protected server, and a daemon between it and agents, not signed in yet. */
 async function setting(t, { issuer = {}, auth, more = {}, config = {}, env = {} } = {}) {
   const as = await startIssuer(t, issuer);
   const notes = await startProtected(t, as, more);
@@ -217,7 +217,7 @@ test('an agent of the initialize era is shown the address, and its call goes on'
   await until('the tools', async () => (await agent.listTools()).tools.some((tool) => tool.name === 'notes__whoami'));
   assert.equal((await agent.callTool({ name: 'notes__whoami', arguments: {} })).content[0].text, 'bob');
 
-  // The sign-in ends while the server is up: the next call asks again, and is made then.
+  // The sign-in becomes invalid while the server is up: the next call asks again, and is made after that.
   s.notes.refuse = true;
   assert.equal((await agent.callTool({ name: 'notes__whoami', arguments: {} })).content[0].text, 'bob');
   assert.equal(s.as.asked.authorization_code, 2);
@@ -246,7 +246,7 @@ test('an agent that cannot show an address gets it in an error; declining ends t
   await untilState(s.server, 'notes', 'needs_sign_in');
   const plain = await new HttpClient(s.server.url).connect();
   const refused = await plain.request('tools/call', { name: 'notes__sign_in', arguments: {} });
-  // What a tool is called is not known yet: any name of that server leads to the sign-in.
+  // The tools are not known yet: any tool name of that server leads to the sign-in.
   const unknown = await plain.request('tools/call', { name: 'notes__whoami', arguments: {} });
   assert.match(JSON.stringify(unknown), /rialto login notes/);
   assert.match(JSON.stringify(await plain.request('tools/call', { name: 'other__whoami', arguments: {} })), /unknown tool/);
@@ -292,7 +292,7 @@ test('fifty calls at the end of a token renew it once, and nothing of tokens is 
 test('a refresh that is refused asks for a sign-in; one that fails for the moment does not', async (t) => {
   const s = await setting(t);
   await untilState(s.server, 'notes', 'needs_sign_in');
-  s.as.ttl = 10; // long enough that it is renewed before it ends, whole seconds or not
+  s.as.ttl = 10; // long enough to be renewed before it expires, despite whole seconds
   await signIn(s);
   const agent = await new HttpClient(s.server.url).connect();
   await agent.waitFor('notes__whoami');
@@ -309,7 +309,7 @@ test('a refresh that is refused asks for a sign-in; one that fails for the momen
     return result && !result.isError;
   }, 30_000);
 
-  // The same refresh token shown twice: the authorization server ends the sign-in.
+  // The same refresh token is used twice: the authorization server ends the sign-in.
   const { records } = JSON.parse(fs.readFileSync(s.file));
   const record = records.find((r) => r.refresh_token);
   const form = new URLSearchParams({ grant_type: 'refresh_token', refresh_token: record.refresh_token, client_id: record.client_id, resource: record.resource });
@@ -337,7 +337,7 @@ test('a daemon that is killed around a renewal costs at most one sign-in', async
     const child = spawn(rialtoBin, ['call', 'notes', 'whoami', '-c', config], { stdio: 'ignore', env: { ...process.env, ...sanitizerEnv, ...env } });
     setTimeout(() => child.kill('SIGKILL'), ms);
     await new Promise((resolve) => { child.on('close', resolve); });
-    JSON.parse(fs.readFileSync(path.join(dir, 'rialto/signin.json'))); // whole, whatever happened
+    JSON.parse(fs.readFileSync(path.join(dir, 'rialto/signin.json'))); // never a partial file
   }
   as.ttl = 3600;
   const { stdout, stderr } = await rialto(['call', 'notes', 'whoami', '-c', config], { env });
@@ -349,7 +349,7 @@ test('two programs share one refresh token', async (t) => {
   await untilState(s.server, 'notes', 'needs_sign_in');
   s.as.ttl = 3;
   await signIn(s);
-  await sleep(3500); // the life of the token
+  await sleep(3500); // longer than the token is valid
   s.as.ttl = 3600;
   const before = s.as.asked.refresh_token ?? 0;
   const agent = await new HttpClient(s.server.url).connect();
@@ -436,7 +436,7 @@ test('logout forgets and revokes; another program notices', async (t) => {
   assert.ok(s.as.revoked > 0);
   assert.doesNotMatch(fs.readFileSync(s.file, 'utf8'), /access_token/);
 
-  // Somebody signs in by a program that does not ask the daemon: the daemon sees it in the file.
+  // Somebody signs in with a program that does not reach the daemon: the daemon sees it in the file.
   const login = new Login({ ...s.server, dir: tempDir() }, 'notes', { XDG_STATE_HOME: s.state });
   await fetch(await new Person().signIn(await login.address()));
   assert.equal((await login.ended).code, 0);
@@ -499,7 +499,7 @@ test('per_user: each caller signs in for itself, in both eras', async (t) => {
     assert.equal(result.content[0].text, `${name}-at-home`);
     await agent.close();
   }
-  // The same caller in the other era has its token, and somebody else has none.
+  // The same caller has its token in the other era, too, and another caller has none.
   const anna = new ModernClient(server.url, { headers: headers('anna') });
   await until('the tools', async () => JSON.stringify(await anna.request('tools/list')).includes('notes__whoami'));
   assert.equal((await anna.request('tools/call', { name: 'notes__whoami', arguments: {} })).result.content[0].text, 'anna-at-home');
@@ -512,8 +512,8 @@ test('per_user: each caller signs in for itself, in both eras', async (t) => {
 
 // --- where the browser comes back to ---
 
-// Somebody who signs in from the page, or asked by an agent, may have a browser on another machine: there the loopback
-// address leads nowhere.
+// A person who signs in from the page, or for an agent, may have a browser on another machine, where a
+// loopback address does not reach us.
 test('public_url is where browsers come back to; another address is another registration', async (t) => {
   const as = await startIssuer(t);
   const notes = await startProtected(t, as);
@@ -553,7 +553,7 @@ test('public_url is where browsers come back to; another address is another regi
   assert.deepEqual([about.client_id, about.redirect_uris, about.token_endpoint_auth_method],
     [`http://localhost:${port}/oauth/client`, [`http://localhost:${port}/oauth/callback`], 'none']);
 
-  // Followed while it runs; an address by https is that of a web client.
+  // A reload changes it; with an https address the client is a web client.
   fs.writeFileSync(server.config, JSON.stringify({ ...config, public_url: 'https://tools.example.test' }));
   await until('the new address', async () => JSON.parse((await exchange(`${server.origin}/oauth/client`, { method: 'GET' })).text).application_type === 'web');
   const { origin, pathname, search } = new URL(await addressAt(server));

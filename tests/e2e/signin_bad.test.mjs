@@ -1,6 +1,6 @@
 // Authorization servers and protected servers that send anything but what they should: every answer
 // wrong, missing, huge, slow, cut, or leading elsewhere. Each is a clear error that names the server;
-// nothing hangs, nothing is kept, and nobody else is asked.
+// nothing hangs, nothing is kept, and no other host is asked.
 import assert from 'node:assert/strict';
 import fs from 'node:fs';
 import http from 'node:http';
@@ -51,7 +51,7 @@ async function startBoth(t, change = {}) {
   return { origin, url: `${origin}/mcp`, seen, asked: (p) => seen.filter((s) => s.path === p).length };
 }
 
-/** `rialto login` alone; if it shows an address, the person comes back from there with a code. */
+/** `rialto login` without a daemon; if it prints an address, the person returns with a code. */
 async function tryLogin(t, change, { auth, back = (a) => `code=c&state=${a.get('state')}` } = {}) {
   const both = await startBoth(t, change);
   const dir = tempDir();

@@ -1,6 +1,6 @@
-// Whoever asks for a sign-in can send its address to somebody else, and would get that person's token as its own. So with
+// A caller that asks for a sign-in can send its address to somebody else, and would get that person's token. So with
 // public_url, where any browser can come back, a sign-in begins at a page of ours that says whose it is, and it ends in the
-// browser in which it began, or not at all. By a real authorization server, with a token for each caller and with one for all.
+// browser in which it began, or not at all. With a real authorization server, a token for each caller and one for all.
 import assert from 'node:assert/strict';
 import { createHash } from 'node:crypto';
 import fs from 'node:fs';
@@ -31,7 +31,7 @@ async function setting(t, { perUser = false, publicUrl } = {}) {
   return { as, notes, server, state, url, users, api: `${server.origin}/api/servers/notes/login` };
 }
 
-/** The address that a caller's agent is given, and how its call goes on when the person is back. */
+/** The address that a caller's agent gets, and how to resume its call when the person is back. */
 async function ask(s, name) {
   const agent = new ModernClient(s.server.url, { headers: name ? bearer(name) : {}, capabilities: { elicitation: { url: {} } } });
   await until('the tool', async () => JSON.stringify(await agent.request('tools/list')).includes('notes__sign_in'));
@@ -69,7 +69,7 @@ for (const perUser of [true, false]) {
     assert.deepEqual(s.as.asked, {}, 'the code is not redeemed');
     assert.deepEqual(s.users(), []);
 
-    // The caller's own browser goes on as if nothing had happened.
+    // The caller's own browser is not affected.
     assert.match(await textOf(anna.go(await anna.signIn(url))), /Signed in/);
     assert.equal(await whoami(asked), 'anna-at-home');
     assert.deepEqual(s.users(), [perUser ? 'anna' : undefined]);
@@ -88,7 +88,7 @@ for (const perUser of [true, false]) {
       assert.match(answer.text, /did not begin the sign-in/);
       assert.equal(answer.headers['cache-control'], 'no-store');
     }
-    if (perUser) { // an operator's terminal is not the caller's, either
+    if (perUser) { // nor may an operator paste it for the caller
       const pasted = await exchange(s.api, { headers: { 'Content-Type': 'application/json', ...bearer('<b>bert') }, body: JSON.stringify({ callback: back }) });
       assert.equal(pasted.status, 409, pasted.text);
     }
@@ -171,7 +171,7 @@ test('the button works on our page alone, and bad input is a plain page', async 
   assert.match(pressed.headers['set-cookie'][0], /^rialto-login-[0-9a-f]{8}=[0-9a-f]{32}; Path=\/; Max-Age=600; HttpOnly; SameSite=Lax$/);
   assert.equal(pressed.headers['cache-control'], 'no-store');
   assert.equal(pressed.headers['referrer-policy'], 'no-referrer');
-  // No browser shows a callback before one has set out, either.
+  // A callback without the cookie of the browser that pressed the button is refused, also one with an error.
   const state = new URL(pressed.headers.location).searchParams.get('state');
   assert.equal((await exchange(`${s.server.origin}/oauth/callback?error=access_denied&state=${state}&iss=${s.as.issuer}`, { method: 'GET' })).status, 403);
   assert.equal(JSON.parse((await exchange(s.api, { method: 'GET' })).text).state, 'waiting');

@@ -1,6 +1,6 @@
-// Who is calling is passed on to a server: the caller's own token is exchanged at the identity provider that issued
-// it (RFC 8693), for a token of the server or for an assertion that the server's own authorization server takes
-// (ID-JAG). Both are oidc-provider, a real one, to which only these two grants are added.
+// The caller's identity is passed on to a server: the caller's own token is exchanged at the identity provider that
+// issued it (RFC 8693), for a token of the server or for an assertion that the server's own authorization server
+// accepts (ID-JAG). Both are oidc-provider, a real one, to which only these two grants are added.
 import assert from 'node:assert/strict';
 import { createHash } from 'node:crypto';
 import fs from 'node:fs';
@@ -26,7 +26,7 @@ async function tokenOf(as, sub, resource, ttl = 3600) {
   return token.save();
 }
 
-/** The identity provider: exchanges its own tokens. `shown` are the requests that it got. */
+/** The identity provider: exchanges its own tokens. `shown` has the requests that it got. */
 async function startIdp(t, resource) {
   const as = await startIssuer(t, { clients: [client('rialto', EXCHANGE, { client_secret: 'the-secret-of-rialto-there' })] });
   const shown = [];
@@ -49,7 +49,7 @@ async function startIdp(t, resource) {
   return Object.assign(as, { shown });
 }
 
-/** An authorization server that takes the assertions of `idp`. */
+/** An authorization server that accepts the assertions of `idp`. */
 async function startCompany(t, idp) {
   const as = await startIssuer(t, { clients: [client('rialto', BEARER, { client_secret: 'the-secret-of-rialto' })] });
   as.provider.registerGrantType(BEARER, async (ctx) => {
@@ -62,7 +62,7 @@ async function startCompany(t, idp) {
 const hash = (token) => `sha256:${createHash('sha256').update(token).digest('hex')}`;
 const idpOf = (idp) => ({ token_endpoint: `${idp.issuer}/token`, client_id: 'rialto', client_secret: 'the-secret-of-rialto-there', issuer: idp.issuer });
 
-/** Rialto between callers of `idp` and a server whose tokens are got by `auth`. */
+/** Rialto between callers of `idp` and a server whose tokens Rialto gets by `auth`. */
 async function setting(t, make, more = {}) {
   const port = await freePort();
   const url = `http://127.0.0.1:${port}`;
@@ -108,7 +108,7 @@ for (const [grant, make] of Object.entries(ways)) {
 
 test('the exchanged token is renewed with the newest token that the caller has shown', async (t) => {
   const s = await setting(t, ways['token-exchange']);
-  s.idp.ttl = 5; // renewed a second before
+  s.idp.ttl = 5; // renewed one second before it expires
   const first = await s.own('anna');
   const agent = await s.caller(first);
   await agent.waitFor('notes__whoami');
@@ -125,7 +125,7 @@ test('the exchanged token is renewed with the newest token that the caller has s
   await agent.close();
 });
 
-// The provider's words may repeat the token that it was shown: they reach the agent and the log without it.
+// The provider's error may repeat the token that it was sent: the agent and the log get it without the token.
 test('a provider that refuses is quoted without the token; a newer token is tried at once', async (t) => {
   const s = await setting(t, ways['token-exchange']);
   s.idp.refuses = true;
@@ -137,7 +137,7 @@ test('a provider that refuses is quoted without the token; a newer token is trie
   assert.ok(!words.includes(first.slice(0, 60)) && !words.includes(first.slice(-40)), words);
   await until('the line', () => /no new token/.test(s.server.stderr()));
   assert.ok(!s.server.stderr().includes(first.slice(-40)));
-  for (let i = 0; i < 6; i++) await told(); // the wait between two tries grows
+  for (let i = 0; i < 6; i++) await told(); // the pause between two tries grows
   s.idp.refuses = false;
   agent.headers.Authorization = `Bearer ${await s.own('anna')}`;
   await agent.request('ping');

@@ -1,13 +1,12 @@
-// Signing in for tests: `rialto login` as a person starts it, and a person with a cookie jar in
-// place of a browser.
+// Signing in for tests: `rialto login` as a person starts it, and the states of servers.
 import { exchange, rialtoBin, sanitizerEnv, start, until } from './lib.mjs';
 
-/** What /status says. */
+/** The answer of /status. */
 export async function statusOf(server) {
   return JSON.parse((await exchange(`${server.origin}/status`, { method: 'GET' })).text);
 }
 
-/** The state of one server. */
+/** The entry of one server in /status. */
 export async function stateOf(server, name) {
   return (await statusOf(server)).servers.find((s) => s.name === name);
 }
@@ -34,7 +33,7 @@ export class Login {
     });
   }
 
-  /** The line with the address; an error if the command ends without one. */
+  /** The address that the command prints; an error if the command ends without one. */
   async address() {
     let over = false;
     this.ended.then(() => { over = true; });

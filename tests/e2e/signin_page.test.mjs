@@ -1,5 +1,5 @@
 // Signing in with a real browser at a real authorization server: from the daemon's page, and from the
-// terminal. Pictures of what people see, in both themes, are in build/test-logs.
+// terminal. Screenshots in both themes are in build/test-logs.
 import assert from 'node:assert/strict';
 import fs from 'node:fs';
 import path from 'node:path';
@@ -72,7 +72,7 @@ test('from the terminal', async (t) => {
   await untilState(server, 'notes', 'up');
 });
 
-// Another browser that is given the same addresses gets nowhere; its pages are looked at as well.
+// Another browser that opens the same addresses is refused; its pages are checked as well.
 test('with public_url, by our own page, in the browser that begins', async (t) => {
   const port = await freePort();
   const { server, browser: mine } = await setting(t, { listen: `127.0.0.1:${port}`, public_url: `http://localhost:${port}` });

@@ -1,5 +1,5 @@
-// Agents that sign in, with peers that other people wrote: oidc-provider as the identity provider, the official
-// clients of both lines, the conformance suite's test of authorization servers, and a browser.
+// Agents that sign in to us, with peers that other people wrote: oidc-provider as the identity provider, the
+// official clients of both lines, the conformance suite's test of authorization servers, and a browser.
 import assert from 'node:assert/strict';
 import fs from 'node:fs';
 import https from 'node:https';
@@ -22,7 +22,7 @@ const servers = { f: fake('--name', 'f') };
 let hashed;
 const passwordHash = () => (hashed ??= rialto(['pair', '--password'], { input: `${PASSWORD}\n` }).then((r) => r.stdout.slice(10).trim()));
 
-/** Rialto as its own issuer, at an address that is also the one it is reached by. */
+/** Rialto as its own issuer; public_url is the address on which it listens. */
 async function issuerHere(t, more = {}, options = {}) {
   const port = await freePort();
   const url = `http://127.0.0.1:${port}`;
@@ -32,7 +32,7 @@ async function issuerHere(t, more = {}, options = {}) {
   return server;
 }
 
-/** What the official clients want of a program that signs in. */
+/** The OAuth provider that the official clients require. */
 function provider(redirect) {
   const kept = {};
   return {
@@ -108,7 +108,7 @@ test('tokens of oidc-provider: JWTs by their keys, opaque ones by introspection,
   assert.equal(other.split('.').length, 1);
   assert.equal(await enter(other), 200);
   assert.equal(await enter('nonsense'), 401);
-  // Not meant for us: oidc-provider gives an opaque token without an audience when no resource is asked for.
+  // A token not meant for us: without a resource, oidc-provider gives an opaque token without an audience.
   const unbound = await (await fetch(`${opaque.issuer}/token`, { method: 'POST', headers: { 'Content-Type': 'application/x-www-form-urlencoded', Authorization: `Basic ${Buffer.from('service:service-secret').toString('base64')}` }, body: 'grant_type=client_credentials' })).json();
   assert.equal(await enter(unbound.access_token), 401);
   const about = JSON.parse((await exchange(`${server.origin}/.well-known/oauth-protected-resource/mcp`, { method: 'GET' })).text);
@@ -138,7 +138,7 @@ test("the conformance suite's test of authorization servers", async (t) => {
   assert.deepEqual(checks.filter((c) => c.status !== 'SUCCESS' && c.status !== 'INFO').map((c) => `${c.id}: ${c.status} ${c.errorMessage ?? ''}`), [], text);
 });
 
-/** A site by https whose documents are `documents`, with a certificate that Rialto is told to trust. */
+/** An https site that serves `documents`, with a certificate that Rialto is configured to trust. */
 async function documentSite(t, documents) {
   const authority = new Authority();
   const { cert, key } = authority.sign('site');
@@ -250,7 +250,7 @@ test('the consent page in a real browser, in light and dark, by keyboard', async
   await page.getByRole('button', { name: 'No' }).click();
   await page.waitForURL(`${back}?**`);
   assert.equal(new URL(page.url()).searchParams.get('error'), 'access_denied');
-  // Nothing of the page's address reaches the agent, and no frame shows it.
+  // The agent gets no Referer with the page's address, and the page is not shown in a frame.
   assert.deepEqual(seen.filter((r) => r.url.startsWith('/callback')).map((r) => r.headers.referer).filter(Boolean), []);
   await page.goto(back);
   await page.setContent(`<iframe src="${address}"></iframe>`);

@@ -1,7 +1,7 @@
-// A daemon that nobody uses sleeps. About ten places used to look every few milliseconds whether a
-// server had changed, the worker of a bus for ever, and every endpoint swept its sessions all 15
-// seconds, though there were none: a laptop pays for that, and so does whoever searches a trace for
-// the one call that matters. What may wake it is the look at its configuration file every 5 s.
+// An unused daemon sleeps. About ten places used to check every few milliseconds whether a server
+// had changed, the worker of a bus for ever, and every endpoint swept its sessions every 15 seconds,
+// even without any: that costs a laptop's battery, and fills traces in which people look for one
+// call. Only the check of its configuration file every 5 s may wake it.
 import assert from 'node:assert/strict';
 import fs from 'node:fs';
 import path from 'node:path';
@@ -10,18 +10,18 @@ import { events } from './admin_lib.mjs';
 import { exchange, fake, rialtoBin, serve, sleep, tempDir, until } from './lib.mjs';
 
 const servers = Object.fromEntries(Array.from({ length: 20 }, (_, i) => [`s${i}`, fake()]));
-// What is done once after a start is over by then; and what is done every 15 s comes into the trace.
+// One-time work after a start is over by `settled`; work every 15 s falls into `watched`.
 const settled = 12_000, watched = 20_000;
 
-// The daemon runs under strace from the start: nobody but root could look into it later. The leak
-// checker is a tracer itself, and there can be one only.
+// The daemon runs under strace from the start: only root could attach later. The leak checker is a
+// tracer itself, and there can be only one.
 async function trace(t, config) {
   const file = path.join(tempDir(), 'trace');
   const daemon = await serve(t, config, {
     bin: ['strace', '-D', '-ttt', '-o', file, rialtoBin],
     env: { ASAN_OPTIONS: 'detect_leaks=0' },
   });
-  /** Its system calls since then, by the clock. */
+  /** The daemon's system calls since that time. */
   daemon.callsSince = (ms) => fs.readFileSync(file, 'utf8').split('\n').slice(0, -1)
     .map((line) => line.match(/^(\d+\.\d+) (.*)$/)).filter((m) => m && m[1] * 1000 >= ms).map((m) => m[2]);
   return daemon;
@@ -43,8 +43,8 @@ async function expectSleep(t, config, { page = false } = {}) {
   assert.ok(beats.length <= 1, calls.join('\n'));
   assert.deepEqual(others, [], calls.join('\n'));
   assert.ok(looks.length > 1 && looks.length <= watched / 5000 + 1, calls.join('\n'));
-  // One sleep before each look and one after the last. One may end a moment before its time; then
-  // there is another of a few milliseconds.
+  // One sleep before each check and one after the last. A sleep may end a moment too early; then
+  // another one of a few milliseconds follows.
   const whole = sleeps.filter((call) => !/, \d\) += 0$/.test(call));
   const wakes = looks.length + beats.length;
   assert.ok(whole.length <= wakes + 1 && sleeps.length <= 2 * wakes + 2, calls.join('\n'));

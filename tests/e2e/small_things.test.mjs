@@ -1,4 +1,4 @@
-// Small things that real servers showed. Each test tells its own.
+// Small problems that real servers revealed, one in each test.
 import assert from 'node:assert/strict';
 import fs from 'node:fs';
 import path from 'node:path';
@@ -9,8 +9,8 @@ import {
 import { ModernClient } from './peers.mjs';
 import { listen, readBody } from './upstream_lib.mjs';
 
-// A server may change what its tools do and leave the list as it reads, or change a tool that the
-// configuration hides: its agents could not know.
+// A server may change what its tools do without changing its list, or change a tool that the
+// configuration hides: the notification was not passed on, and agents could not know.
 test('list_changed passes, even when nothing that we list has changed', async (t) => {
   const { client, server } = await serveAndConnect(t, { servers: { s: { ...fake(), deny: ['extra'] }, other: fake() } }, ['s__echo', 'other__echo']);
   const before = await client.toolNames();
@@ -24,7 +24,7 @@ test('list_changed passes, even when nothing that we list has changed', async (t
   await stream.waitFor('notifications/tools/list_changed', told + 1);
   await listening.waitFor('notifications/tools/list_changed');
   assert.deepEqual(await client.toolNames(), before);
-  // Who does not see the server is told nothing.
+  // Agents that do not see the server get no notification.
   const alone = await new HttpClient(`${server.url}/other`).connect();
   const its = await alone.listen();
   await its.settle();
@@ -37,7 +37,7 @@ test('list_changed passes, even when nothing that we list has changed', async (t
   its.close();
 });
 
-// A tool that reports progress for minutes was cut after one; a server that only ever reports must end, too.
+// A tool that reports progress for minutes was cut after one; one that only ever reports must end, too.
 test('progress extends a call by default, up to timeout_max', async (t) => {
   const { client } = await serveAndConnect(t, {
     servers: {
@@ -55,7 +55,7 @@ test('progress extends a call by default, up to timeout_max', async (t) => {
   assert.ok(after(strict) < after(short), strict.error.message);
 });
 
-// "ended: exited with 0; its last words: Server running on stdio": a greeting of last week is no reason.
+// "ended: exited with 0; its last words: Server running on stdio": an old greeting is not the reason.
 test('the end of stderr is quoted when it belongs to the end, without the blanks around it', async (t) => {
   const dir = tempDir();
   const script = (name, text) => {
@@ -70,13 +70,13 @@ test('the end of stderr is quoted when it belongs to the end, without the blanks
     },
   }, ['greeter__echo']);
   await logged(server, /broken.*exited with (status )?3; its last words: boom: no config\n/);
-  await sleep(1500); // the greeting gets old
+  await sleep(1500); // the greeting is old by now
   const { error } = await client.call('greeter__die');
   assert.equal(error.data.reason, 'crashed');
   assert.doesNotMatch(error.message, /last words/);
 });
 
-/** A server of the older HTTP+SSE transport; `answer(message)` gives the result or a raw text. */
+/** A server of the older HTTP+SSE transport; `answer(message)` returns the result or a raw text. */
 async function oldServer(t, answer) {
   let stream;
   const opened = { n: 0 };

@@ -25,7 +25,7 @@ after(async () => {
   for (const end of endings) await end();
 });
 
-/** A raw client: the stream's events as {event, data}, and posts to the address it named. */
+/** A raw client: the stream's events as {event, data}, and POSTs to the address that it named. */
 class Raw {
   static open(where = '/sse', origin = server.origin) {
     return new Promise((resolve, reject) => {
@@ -98,7 +98,7 @@ for (const [where, prefix] of [['/sse', 'a__'], ['/mcp/sse', 'a__'], ['/mcp/a/ss
     const seen = [];
     await client.callTool({ name: `${prefix}slow`, arguments: { steps: 3, ms: 50 } }, undefined,
       { onprogress: (p) => seen.push(p.progress) });
-    assert.equal(seen[0], 1); // the SDK misses those that come together with the result
+    assert.equal(seen[0], 1); // the SDK misses progress that arrives together with the result
     await client.close();
   });
 }

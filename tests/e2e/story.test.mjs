@@ -1,4 +1,4 @@
-// The story of a call: every message between the agent, Rialto and the server, as the API and `rialto calls ID` tell
+// The story of a call: every message between the agent, Rialto and the server, as the API and `rialto calls ID` show
 // it. A person who asks why a call took so long, or who allowed it, finds the answer there, and no secret.
 import assert from 'node:assert/strict';
 import fs from 'node:fs';
@@ -153,7 +153,7 @@ test('secrets show in no leg, and record.body cuts every body', async (t) => {
   assert.match(short.raw, /\*\*\*/);
   assert.doesNotMatch(short.raw, /hunter2/);
   assert.ok(short.story.every((l) => !l.cut));
-  // On a stream, so that the question can be answered, with a secret in the answer.
+  // On a stream, so that the question arrives; the reason of the cancellation has a secret in it.
   const asking = able.post({ jsonrpc: '2.0', id: 5, method: 'tools/call', params: { name: 'a__ask', arguments: params(5000) } });
   const question = await until('the question', async () => (await story(server, 'ask')).story.find((l) => l.kind === 'question'));
   assert.equal(question.cut, true);
@@ -209,7 +209,7 @@ test('a call is made again and the answers are compared: 0 the same, 1 a differe
   assert.deepEqual([again.id, again.token, again.client.name, again.state], [same.id, 'operator', 'operator', 'ok']);
   const other = await replay(server, id, { confirm: true, server: 'two' });
   assert.deepEqual([other.same, (await newest(server, 'echo')).server], [true, 'two']);
-  // A tool that says that it only reads needs no word; its answer differs from life to life.
+  // A tool that says that it only reads needs no confirmation; `peek` answers the same until its server restarts.
   await client.text('weak__peek');
   const peek = (await newest(server, 'peek')).id;
   assert.equal((await replay(server, peek)).same, true);
@@ -222,7 +222,7 @@ test('a call is made again and the answers are compared: 0 the same, 1 a differe
   assert.match(differs.stdout, /^\+.*"calls": \d+,?$/m);
   assert.match(differs.stdout, /^ .*"cwd"/m);
   assert.equal(JSON.parse((await command(server, ['replay', who, '--yes', '--json'])).stdout).same, false);
-  // What cannot be made.
+  // Replays that are not possible.
   for (const [args, words] of [
     [[id], /may do something again/], [[id, '--yes', '--server', 'none'], /no server 'none'/],
     [[id, '--yes', '--server', 'weak'], /does not offer 'echo'/], [['999999'], /no such call/], [['x'], /its number/], [[], /its number/],
@@ -265,7 +265,7 @@ test('policy, rules and approvals hold for a replay, and a client that leaves ca
   const refused = await again;
   assert.deepEqual([refused.status, refused.reason, refused.id], [409, 'failed', second], refused.raw);
   assert.equal((await api(server, `/calls/${second}`)).story.find((l) => l.kind === 'decision').what.startsWith('refused by'), true);
-  // Its client leaves: the call is cancelled.
+  // The client of a replay disconnects: the call is cancelled.
   const third = new AbortController();
   const left = fetch(`${server.origin}/api/calls/${held}/replay`, { method: 'POST', body: '{"confirm":true}', headers: { 'Content-Type': 'application/json' }, signal: third.signal }).catch(() => 'left');
   const last = await until('the third', async () => {
@@ -293,7 +293,7 @@ test('a replay is the call of the token that asks for it, and viewers make none'
   assert.deepEqual((await get(server, '/api/calls', as('ann'))).json.map((c) => c.token), ['ann', 'ann']);
 });
 
-// An answer that has become large is compared in bounded time, and one of a server with instances of their own is made.
+// An answer that has become large is compared in bounded time, and a server with an instance per session can replay.
 test('a replay whose answer is large now, and one at a server that is not shared', async (t) => {
   const size = path.join(tempDir(), 'size');
   fs.writeFileSync(size, '10');
@@ -375,7 +375,7 @@ for (const era of ['legacy', 'modern']) {
     assert.deepEqual([question.from, question.to], ['server', 'rialto']);
     assert.match(JSON.stringify(question.body), /Who\?/);
     assert.match(JSON.stringify(all), /"ann"/);
-    // A server of the same era gets the answers in a second call, which says so.
+    // A server of the stateless era gets the answers in a second call, whose story says so.
     assert.equal(ids.length, era === 'modern' ? 2 : 1);
     if (era === 'modern') assert.ok(all.some((l) => l.kind === 'request' && /goes on, with answers/.test(l.what)));
     assert.equal(all.at(-1).kind, 'result');

@@ -1,5 +1,5 @@
 // Tasks: tools that answer with a task, whatever the eras of agent and server
-// (tests/fixture/task_server.mjs), with the official clients and servers, and what goes wrong.
+// (tests/fixture/task_server.mjs), with the official clients and servers, and what can go wrong.
 import assert from 'node:assert/strict';
 import { createHash } from 'node:crypto';
 import fs from 'node:fs';
@@ -40,7 +40,7 @@ class LegacyAgent {
     return this.request('tools/call', { name: tool, arguments: args, task });
   }
 
-  /** The response of a request on whose stream questions may come. */
+  /** The response to a request; questions that come on its stream are answered with `answer`. */
   async request(method, params = {}, answer = name) {
     const id = `r${LegacyAgent.last++}`;
     const { request } = await import('node:http');
@@ -80,7 +80,7 @@ class LegacyAgent {
     return this.request('tasks/cancel', { taskId });
   }
 
-  /** Polls as a client does; gives {result} or {error}. */
+  /** Polls as a client does; returns {result} or {error}. */
   async end(taskId) {
     const done = await until('the end of the task', async () => {
       const { result, error } = await this.get(taskId);
@@ -176,19 +176,19 @@ describe('a task of each era for an agent of each era', { concurrency: 2 }, () =
           else assert.equal(result._meta?.[RELATED], undefined);
           assert.ok(!JSON.stringify([made, first, result]).includes('task-of-this-server'), 'the id of the server at /mcp');
 
-          // Questions reach the owner, and the answer the server.
+          // Questions reach the owner, and the answers reach the server.
           const asking = agent.idOf(await agent.create('up__ask'));
           assert.equal((await agent.end(asking)).result.content[0].text, 'hello Ada');
           assert.equal(agent.asked.length, 1);
           if (kind === 'legacy' && era === 'legacy') assert.equal(agent.asked[0].params._meta[RELATED].taskId, asking);
 
-          // Both ways to fail.
+          // Both ways to fail: an error, and a result with isError.
           const failed = await agent.end(agent.idOf(await agent.create('up__fail')));
           assert.equal(failed.error.code, -32099, JSON.stringify(failed));
           const broken = await agent.end(agent.idOf(await agent.create('up__broken')));
           assert.equal(broken.result.isError, true, JSON.stringify(broken));
 
-          // Cancelling: at once for one era, without complaint for the other.
+          // Cancelling: the legacy era returns the status, then an error; the other accepts both.
           const cancelled = agent.idOf(await agent.create('up__slow'));
           const said = await agent.cancel(cancelled);
           if (kind === 'legacy') assert.equal(said.result.status, 'cancelled', JSON.stringify(said));
@@ -198,7 +198,7 @@ describe('a task of each era for an agent of each era', { concurrency: 2 }, () =
           if (kind === 'legacy') assert.equal(again.error.code, -32602);
           else assert.ok(again.result);
 
-          // A server that answers nonsense, and plain calls beside it.
+          // A server that answers nonsense, and a plain call beside it.
           const odd = await agent.create('up__odd');
           assert.ok(odd.error && !agent.idOf(odd), JSON.stringify(odd));
           assert.equal((await agent.request('tools/call', { name: 'up__plain', arguments: {} })).result.content[0].text, 'plain');
@@ -230,7 +230,7 @@ for (const era of eras) {
       const progress = told.find((m) => m.method === 'notifications/progress' && m.params.message === 'half');
       assert.equal(progress?.params.progressToken, 'mine', JSON.stringify(told));
 
-      // A question on the way is asked as any other.
+      // A question during the call is asked like any other.
       if (kind === 'legacy') {
         assert.equal(await text('up__ask', {}), 'hello Ada');
         assert.equal(agent.asked[0].params._meta?.[RELATED], undefined);
@@ -270,14 +270,14 @@ test('what is declared: tasks only where a server has them, in the words of the 
   assert.equal((await modern(`${server.url}/none`)).extensions?.[EXTENSION], undefined);
   assert.equal((await modern(server.url)).tasks, undefined);
 
-  // What is not declared is not known.
+  // Without the capability, the methods are unknown.
   const none = await new HttpClient(`${server.url}/none`).connect();
   assert.equal((await none.request('tasks/get', { taskId: 'x' })).error.code, -32601);
   assert.equal((await none.request('tasks/list')).error.code, -32601);
   const other = await new ModernAgent(`${server.url}/none`).send('tasks/get', { taskId: 'x' });
   assert.deepEqual([other.status, other.message.error.code], [404, -32601]);
 
-  // The methods of the other era are not known either, and a client must declare the extension.
+  // The methods of the other era are unknown as well, and a client must declare the extension.
   const old = await new LegacyAgent(server.url).connect(t);
   assert.equal((await old.request('tasks/update', { taskId: 'x', inputResponses: {} })).error.code, -32601);
   const agent = new ModernAgent(server.url);
@@ -293,7 +293,7 @@ test('what is declared: tasks only where a server has them, in the words of the 
   const refused = await bare.send('subscriptions/listen', { notifications: { taskIds: ['x'] } });
   assert.deepEqual([refused.status, refused.message.error.code], [400, -32021]);
 
-  // Tools say what can be done with them, also those of a server that decides by itself.
+  // Tools say whether they can be tasks, also those of a server that decides by itself.
   const tools = Object.fromEntries((await old.request('tools/list')).result.tools.map((x) => [x.name, x.execution?.taskSupport]));
   assert.equal(tools.old__slow, 'required');
   assert.equal(tools.new__slow, 'optional');
@@ -367,7 +367,7 @@ for (const era of eras) {
     const [ack] = await deaf.waitFor('notifications/subscriptions/acknowledged');
     assert.equal(ack.params.notifications.taskIds, undefined);
 
-    // The owner has it in every session and in both eras, and is told of its end.
+    // The owner has the task in every session and in both eras, and is notified of its end.
     const later = await legacy('ann');
     assert.deepEqual((await later.request('tasks/list')).result.tasks.map((x) => x.taskId), [id]);
     assert.equal((await modern('ann').get(id)).result.status, 'working');
@@ -447,7 +447,7 @@ test('a task outlives its agent, the connection and this bridge, in tasks.json f
   assert.equal((await again.end(id)).result.content[0].text, 'slow kept');
   await second.stop();
 
-  // A file that is none is said to be so, and nothing is lost but what it had.
+  // An invalid file is reported, and nothing is lost except its contents.
   fs.writeFileSync(file, '{"tasks":[{"id":7},"x",{"id":"a","server":"up","own":"b","state":"{","expires":99999999999999}]');
   const third = await run();
   assert.match(third.stderr(), /tasks\.json is no list of tasks/);
@@ -461,7 +461,7 @@ test('a task is forgotten when its time is over, and when the process that ran i
   await until('the task to be over', async () => (await agent.get(brief)).error?.code === -32602);
   assert.deepEqual((await agent.request('tasks/list')).result.tasks, []);
 
-  // Its next process gives the same ids again: they are other tasks, of other callers.
+  // The server's next process gives the same ids again, for other tasks of other callers.
   const lost = agent.idOf(await agent.create('up__slow'));
   const [{ pid }] = descendants(server.pid);
   process.kill(pid, 'SIGKILL');
@@ -474,7 +474,7 @@ test('what a view hides cannot be called as a task, and approval is asked before
   const server = await start(t, { up: { ...entry('legacy'), deny: ['ask'], approve: ['slow'] } });
   const agent = await new LegacyAgent(server.url).connect(t);
   assert.equal((await agent.create('up__ask')).error.code, -32602);
-  const made = await agent.create('up__slow', { ms: 10 }); // the agent's elicitation is answered with yes
+  const made = await agent.create('up__slow', { ms: 10 }); // the agent accepts the elicitation for the approval
   assert.equal(agent.asked.length, 1, JSON.stringify(made));
 });
 

@@ -1,5 +1,5 @@
-// The daemon with `listen: {address, tls}`: everything on the one port, spoken to by real clients
-// that check its certificate, and by those who get it wrong.
+// The daemon with `listen: {address, tls}`: everything on the one port, used by real clients that
+// check its certificate, and by clients that do something wrong.
 import assert from 'node:assert/strict';
 import fs from 'node:fs';
 import net from 'node:net';
@@ -36,7 +36,7 @@ after(async () => {
 
 const get = (where, options = {}) => exchange(server.origin + where, { method: 'GET', ca, ...options });
 
-/** What a client of its own make sees: the certificate, the version, the protocol. */
+/** What Node's TLS client sees: the certificate, the version, the protocol. */
 function handshake(origin, options = {}) {
   const { port } = new URL(origin);
   return new Promise((resolve, reject) => {
@@ -166,7 +166,7 @@ test('a client that sends its request byte by byte', async () => {
   const ended = new Promise((resolve) => { socket.on('end', resolve); });
   await new Promise((resolve) => { socket.on('secureConnect', resolve); });
   for (const byte of 'GET /healthz HTTP/1.1\r\nHost: localhost\r\nConnection: close\r\n\r\n') socket.write(byte);
-  await within(10_000, 'the goodbye', ended); // a proper one: Node tells a cut connection apart
+  await within(10_000, 'the goodbye', ended); // a proper close_notify: Node reports a cut connection differently
   assert.match(text, /^HTTP\/1\.1 200[^]*"ok"/);
   socket.destroy();
 });

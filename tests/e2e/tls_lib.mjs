@@ -12,8 +12,8 @@ function openssl(dir, ...args) {
 }
 
 /**
- * An authority of the tests: `file` and `text` are what to trust, `sign` gives a server's
- * {cert, key} files.
+ * A certificate authority for tests: `file` and `text` are its certificate, `sign` returns the
+ * {cert, key} files of a server.
  */
 export class Authority {
   constructor(name = 'authority') {
@@ -24,7 +24,7 @@ export class Authority {
     this.text = fs.readFileSync(this.file, 'utf8');
   }
 
-  /** `days` below zero: it has expired. */
+  /** `days` below zero: the certificate has expired. */
   sign(name, { names = HERE, days = 2 } = {}) {
     const at = (end) => path.join(this.dir, `${name}.${end}`);
     openssl(this.dir, 'req', ...newKey, '-keyout', at('key'), '-out', at('csr'), '-subj', `/CN=${name}`,

@@ -1,5 +1,5 @@
 // Servers that Rialto reaches with TLS, https and wss: written in Node, with certificates that are
-// fine, and with every kind that is not.
+// valid, and with every kind that is not.
 import assert from 'node:assert/strict';
 import fs from 'node:fs';
 import https from 'node:https';
@@ -20,12 +20,12 @@ before(() => {
 
 const read = ({ cert, key }) => ({ cert: fs.readFileSync(cert), key: fs.readFileSync(key) });
 
-/** An MCP server on https and wss, with these files. */
+/** An MCP server on https and wss, with this certificate and key. */
 async function secure(t, pair = good, handler = new SdkServer().handler) {
   const server = https.createServer(read(pair), handler);
   server.on('tlsClientError', () => {});
   const wss = new WebSocketServer({ server, path: '/ws', handleProtocols: () => 'mcp' });
-  // Sockets that were upgraded are not among the server's connections, and one may come meanwhile.
+  // Upgraded sockets are not among the server's connections, and one may come while it closes.
   let closing = false;
   t.after(() => {
     closing = true;

@@ -16,7 +16,7 @@ const initialize = JSON.stringify({
   params: { protocolVersion: '2025-11-25', capabilities: {}, clientInfo: { name: 'raw', version: '1' } },
 });
 
-// A daemon whose configuration is YAML with comments, and 'rialto token' beside it.
+// A daemon whose configuration is YAML with comments, and 'rialto token' for the same file.
 async function start(t, yaml = '', more = {}) {
   const dir = tempDir();
   const file = path.join(dir, 'rialto.yaml');
@@ -66,7 +66,7 @@ test('the first token ends anonymous access, and says so; revoking it lets nobod
   assert.equal(await run.status(null), 401);
 });
 
-// What a stolen token has open must not go on: calls that wait, streams and WebSockets.
+// What a stolen token has open must end: waiting calls, streams and WebSockets.
 test('revoking ends streams, WebSockets and open calls at once, and delivers nothing more', async (t) => {
   const run = await start(t);
   const thief = await run.token('add', 'thief'), other = await run.token('add', 'other');
@@ -158,7 +158,7 @@ test('a view that is added with its token is there at once, and a changed one en
 });
 
 test('where the configuration cannot be written, the state folder has the tokens', async (t) => {
-  const run = await start(t, 'auth: {anonymous: false, tokens: []}\n'); // of a form that is not edited
+  const run = await start(t, 'auth: {anonymous: false, tokens: []}\n'); // in a form that cannot be edited
   const ann = await run.token('add', 'ann', '--limit', 'in_flight=3');
   assert.equal(ann.code, 0, ann.stderr);
   const file = path.join(run.env.XDG_STATE_HOME, 'rialto/tokens.yaml');
@@ -168,7 +168,7 @@ test('where the configuration cannot be written, the state folder has the tokens
   assert.deepEqual(JSON.parse((await run.token('list')).stdout)[0].limits, { in_flight: 3 });
   assert.equal((await run.token('revoke', 'ann')).code, 0);
   await comes(run, ann.token, 401);
-  // A reload that would open an address to other machines to everybody is refused.
+  // With the last token revoked, a request without one is still refused.
   assert.equal(await run.status(null), 401);
 });
 
@@ -208,7 +208,7 @@ test('limits hold over all ways in, are refused at once with the time to come ag
   assert.ok((await free.request('tools/call', { name: 'f__echo', arguments: { message: 'x' } })).result);
 });
 
-// A session that begins must not cost another owner its processes: they are counted for each token.
+// A session of one owner must not cost another owner its processes: they are counted for each token.
 test('processes are limited for each token, counted over its sessions', async (t) => {
   const run = await start(t);
   fs.writeFileSync(run.file, fs.readFileSync(run.file, 'utf8').replace('}} # one', '}, instances: per-session} # one').replace(/\]\} # one/, '], instances: per-session} # one'));

@@ -11,7 +11,7 @@ const ranks = load('js-tiktoken/ranks/o200k_base');
 const tokenizer = new Tiktoken(ranks.default ?? ranks);
 const count = ({ name, description, inputSchema }) => tokenizer.encode(JSON.stringify({ name, description, inputSchema })).length;
 
-// The promise is a quarter for tools of more than 60 tokens; smaller ones may be off by 15 tokens.
+// The promise: off by at most a quarter above 60 tokens, by at most 15 tokens below.
 function compare(tools, least) {
   assert.ok(tools.length >= least, `${tools.length} tools`);
   let all = 0;
@@ -50,7 +50,7 @@ test('the tools of the npm servers', async () => {
   compare(JSON.parse(stdout), 80);
 });
 
-// --- odd ones ---
+// --- unusual tools ---
 
 const odd = [];
 const schema = (o) => ({ type: 'object', properties: o, required: Object.keys(o).slice(0, 1) });
@@ -87,7 +87,7 @@ tool('italian', "Restituisce l'elenco degli ordini effettuati dal cliente nel pe
 
 test('other languages, deep schemas, patterns, numbers; JSON with blanks and escapes', async () => {
   const file = path.join(tempDir(), 'odd.mjs');
-  // As another server would write it: blanks between the tokens, \u escapes in the texts.
+  // As another server would write it: spaces between the tokens, \u escapes in the texts.
   const listed = JSON.stringify(odd, null, 1).replaceAll('\n', ' ').replaceAll(/[\u0400-\u04ff]/g, (c) => `\\u${c.charCodeAt(0).toString(16).padStart(4, '0')}`);
   fs.writeFileSync(file, `
 import readline from 'node:readline';

@@ -1,6 +1,6 @@
-// A new release used to mean a restart: sessions were gone, calls in flight ended with an error, and
-// clients that came in between were refused. `rialto upgrade` lets another program take over
-// (docs/decisions/023-upgrade.md): nobody who uses the daemon notices, and a program that cannot take
+// A new release used to mean a restart: sessions were lost, calls in flight ended with an error, and
+// clients that connected meanwhile were refused. With `rialto upgrade` another program takes over
+// (docs/decisions/023-upgrade.md): users of the daemon notice nothing, and a program that cannot take
 // over leaves the old one serving.
 import assert from 'node:assert/strict';
 import fs from 'node:fs';
@@ -23,11 +23,11 @@ async function upgraded(server, ...args) {
   assert.equal(code, 0, `${stderr}\n${server.stderr()}`);
 }
 
-/** The old process is gone when the daemon has no child that is a Rialto. */
+/** The old process has ended when the daemon has no child that is a Rialto. */
 const oldIsGone = (server, ms = 31_000) => until('the end of the old process', () => descendants(server.pid)
   .every((p) => { try { return !fs.readFileSync(`/proc/${p.pid}/cmdline`, 'utf8').includes('\0serve\0'); } catch { return true; } }), ms);
 
-/** A client that keeps its connection. */
+/** A client that keeps its connection open. */
 class KeptClient extends HttpClient {
   agent = new http.Agent({ keepAlive: true, maxSockets: 1 });
 
@@ -70,8 +70,8 @@ test('an upgrade keeps sessions, connections, servers and calls in flight', asyn
   await until('nothing but the server is left', () => descendants(server.pid).map((p) => p.pid).join() === `${program.pid}`);
 });
 
-// Editors, and `rialto add`, put another file in the configuration's place. Servers were known again by that file's inode,
-// among other things: all of them were started again by the next upgrade.
+// Editors, and `rialto add`, replace the configuration by another file. Servers were identified by that file's inode,
+// among other things: all of them were restarted by the next upgrade.
 test('servers go on over an upgrade although the file was written anew since they were started', async (t) => {
   const server = await serve(t, { servers: { a: fake('--name', 'a') } });
   const client = await new HttpClient(server.url).connect();
@@ -85,14 +85,14 @@ test('servers go on over an upgrade although the file was written anew since the
   assert.match(await client.text('a__echo', { text: 'hi' }), /hi/);
 });
 
-// The new daemon forgot the servers that the old one still had: their memory was lost, which only a sanitizer sees.
+// The new daemon forgot the servers that the old one still had: their memory leaked, which only a sanitizer sees.
 test('a daemon that is stopped while the one before it still works ends all of it', async (t) => {
   const log = path.join(tempDir(), 'calls');
   const server = await serve(t, { servers: { n: { ...counting(log), concurrency: 0 } } });
   const client = await new HttpClient(server.url).connect();
   await client.waitFor('n__count');
   const [program] = descendants(server.pid);
-  client.call('n__count', { ms: 20_000, who: 'late' }).catch(() => {}); // it ends with the daemon
+  client.call('n__count', { ms: 20_000, who: 'late' }).catch(() => {}); // ends with the daemon
   await until('the slow call', () => fs.existsSync(log));
   await upgraded(server);
   await server.stop();
@@ -145,7 +145,7 @@ test('a shim with a call in flight notices nothing', async (t) => {
   await oldIsGone(server);
   assert.equal(fs.readFileSync(log, 'utf8').trim().split('\n').length, 2);
   assert.equal(host.messages().filter((m) => m.error).length, 0);
-  await host.stop(20_000); // before the daemon: it would start another one
+  await host.stop(20_000); // before the daemon stops: the host would start another one
 });
 
 test('a question that the old daemon asked is answered through the new one', async (t) => {
@@ -169,8 +169,8 @@ test('a question that the old daemon asked is answered through the new one', asy
   await oldIsGone(server, 5000);
 });
 
-// A parked call is open at its server, which waits for the answer to its question: it moves with the
-// server, twice here, before its agent comes back.
+// A parked call is still open at its server, which waits for the answer to its question: the call moves with
+// the server, here in two upgrades, before its agent comes back.
 test('a parked call goes on in the new daemon', async (t) => {
   const server = await serve(t, { servers: { fixture: fixtureEntry('legacy') } });
   const url = `${server.url}/fixture`;
@@ -183,7 +183,7 @@ test('a parked call goes on in the new daemon', async (t) => {
   const [key] = Object.keys(result.inputRequests);
   for (let i = 0; i < 2; i++) {
     await upgraded(server);
-    await oldIsGone(server, 5000); // it does not wait for the agent
+    await oldIsGone(server, 5000); // the old process does not wait for the agent
     assert.equal((await agent.request('tools/call', { name: 'echo', arguments: { message: 'x' } })).error, undefined);
   }
   const accept = { action: 'accept', content: { username: 'ann', email: 'a@example.com' } };
@@ -210,7 +210,7 @@ test('a daemon that a host has started is upgraded, and keeps its log, socket an
   assert.match(user.log(), /the old process ends/);
 });
 
-// systemd knows the daemon by its process, and hears from it at the socket of NOTIFY_SOCKET.
+// systemd identifies the daemon by its process, and gets its messages at NOTIFY_SOCKET.
 test('a service manager keeps its main process, and is told by the new program that it is ready', async (t) => {
   const told = path.join(tempDir(), 'notify');
   const manager = start('python3', ['-c', `
@@ -232,8 +232,8 @@ while True: print(s.recv(100).decode(), flush=True)`, told], { stdio: ['ignore',
   assert.ok(!words.includes('STOPPING'));
 });
 
-// The keys of a connection with TLS are in the old process: it carries the bytes of the next request,
-// and the answer says that the connection ends.
+// The keys of a TLS connection are in the old process: it forwards the bytes of the next request, and the
+// response says that the connection will be closed.
 test('a connection with TLS is served by the new daemon', async (t) => {
   const authority = new Authority();
   const log = path.join(tempDir(), 'calls');
@@ -302,11 +302,11 @@ test('upgrades under load lose no call, refuse nobody and forget no session', as
   assert.equal(ran.length, calls, 'every call ran');
   await oldIsGone(server);
   t.diagnostic(`${calls} calls during ${upgrades} upgrades`);
-  await host.stop(20_000); // before the daemon: it would start another one
+  await host.stop(20_000); // before the daemon stops: the host would start another one
 });
 
-// A program can pass the rehearsal and fail all the same. The old daemon then goes on as a copy, and the copy's parent is
-// whoever takes orphans in, a user's systemd for example: it was that process which the copy killed.
+// A program can pass the rehearsal and still fail. The old daemon then goes on as a copy, whose parent is the process
+// that adopts orphans, a user's systemd for example: the copy killed that process.
 const warden = `
 import ctypes, os, signal, subprocess, sys
 ctypes.CDLL(None).prctl(36, 1, 0, 0, 0)  # PR_SET_CHILD_SUBREAPER
@@ -332,7 +332,7 @@ test('a program that ends after the rehearsal leaves the old daemon serving, and
   assert.ok(fs.existsSync(`/proc/${server.pid}/exe`), 'whoever looks after the daemon lives');
 });
 
-// The request names a program that then has everything the daemon has. The port is open to all users of a machine.
+// The request names a program that then gets everything the daemon has. The port is open to all users of a machine.
 test('an upgrade is asked for by the control socket alone', async (t) => {
   const server = await serve(t, { servers: {} });
   const answer = await fetch(`${server.origin}/upgrade`, { method: 'POST', body: '{"program":"/bin/true"}' });

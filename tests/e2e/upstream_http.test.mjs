@@ -1,4 +1,4 @@
-// Servers that are reached by HTTP or WebSocket, with real ones at the other end.
+// Servers that are reached by HTTP or WebSocket, with real servers at the other end.
 import assert from 'node:assert/strict';
 import { execFileSync, spawn } from 'node:child_process';
 import fs from 'node:fs';
@@ -36,7 +36,7 @@ for (const [mode, path_, transports] of [
       (i) => client.text(i % 2 ? 'a__get-sum' : 'b__get-sum', { a: i, b: 1000 })));
     sums.forEach((text, i) => assert.match(text, new RegExp(`\\b${1000 + i}\\b`)));
 
-    // Progress comes while the call runs, and for its token.
+    // Progress arrives while the call runs, with its token.
     const { message, events } = await client.rawRequest('7', 'tools/call', JSON.stringify({
       name: 'a__trigger-long-running-operation', arguments: { duration: 0.5, steps: 3 },
       _meta: { progressToken: 'mine' },
@@ -78,7 +78,7 @@ test('a server that has forgotten our session: the call goes on, once', async (t
   const { client, server } = await serveAndConnect(t, { servers: { far: { url: first.url } } }, ['far__echo']);
   assert.equal(await client.text('far__echo', { text: 'one' }), 'one');
 
-  // Several calls at once find out together; none is lost and none runs twice.
+  // Several calls at once find that the session is gone; none is lost and none runs twice.
   sdk.forgetSessions();
   const texts = ['a', 'b', 'c', 'd', 'e'];
   assert.deepEqual(await Promise.all(texts.map((text) => client.text('far__echo', { text }))), texts);
@@ -86,7 +86,7 @@ test('a server that has forgotten our session: the call goes on, once', async (t
   assert.equal(sdk.sessions.size, 1);
   await logged(server, /far.*forgot our session/);
 
-  // A restart on the same port is the same thing with a pause.
+  // A restart on the same port is the same with a pause.
   await first.close();
   const again = new SdkServer();
   await listen(t, again.handler, { port: first.port });
@@ -222,9 +222,9 @@ test('a server of the stateless era', async (t) => {
   assert.equal(call['mcp-name'], `=?base64?${Buffer.from('grüße').toString('base64')}?=`);
   assert.ok(seen.every((h) => !h['mcp-session-id']));
 
-  // A call that is given up is told so by closing its stream.
+  // When a call is given up, its stream is closed: that tells the server.
   await sleep(200);
-  const before = open; // the subscription stays open
+  const before = open; // the stream of the subscription stays open
   const waiting = client.call('wait');
   await until('the call to arrive', () => open === before + 1);
   assert.ok((await within(3000, 'the deadline', waiting)).error);

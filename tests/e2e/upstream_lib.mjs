@@ -1,5 +1,5 @@
 // Servers for Rialto to connect to, made inside the tests: one with the official SDK (v1), and one
-// that shows and decides every byte.
+// whose every byte the test sees and decides.
 import { spawn } from 'node:child_process';
 import http from 'node:http';
 import { randomUUID } from 'node:crypto';
@@ -33,7 +33,7 @@ export function readBody(request) {
   });
 }
 
-/** A server of the official SDK with sessions that can be forgotten. */
+/** A server of the official SDK whose sessions can be dropped. */
 export class SdkServer {
   sessions = new Map();
   calls = 0;
@@ -92,7 +92,7 @@ export class SdkServer {
 
 /**
  * A server written by hand. `answers` maps methods of requests to functions ({message, request,
- * response, reply(result), sse(...events)}); the handshake and an `echo` tool are there already.
+ * response, reply(result), sse(...events)}); the handshake and an `echo` tool have defaults.
  */
 export class RawServer {
   seen = []; // {method (HTTP), rpc, headers, at}

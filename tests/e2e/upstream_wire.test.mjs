@@ -1,5 +1,5 @@
-// Servers reached by HTTP, byte by byte: what we send them, streams that break and are taken up
-// again, and servers that do not keep to the rules.
+// Servers reached by HTTP, byte by byte: what we send them, streams that break and are resumed, and
+// servers that do not keep to the rules.
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import { HttpClient, serve, serveAndConnect, sleep, until, within } from './lib.mjs';
@@ -34,7 +34,7 @@ test('headers, order and answers of the initialize era', async (t) => {
     assert.equal(headers['mcp-protocol-version'], first ? undefined : '2025-11-25');
     assert.equal(headers['mcp-method'], undefined);
   }
-  // The standing stream comes behind `initialized`, is not there, and is not asked for again.
+  // The standing stream is requested once, after `initialized`, and not again after the refusal.
   const gets = raw.seen.filter((s) => s.method === 'GET');
   assert.equal(gets.length, 1);
   assert.equal(gets[0].headers.accept, 'text/event-stream');
@@ -66,7 +66,7 @@ test('a stream that ends on purpose is taken up again after exactly `retry`', as
     },
     GET: ({ request, response, sse }) => {
       if (!request.headers['last-event-id']) return response.writeHead(405).end();
-      if (request.headers['last-event-id'] === 'e2') { // once more, with a little progress
+      if (request.headers['last-event-id'] === 'e2') { // resumed once more, one event further
         sse('id: e3\nretry: 20\ndata: ');
         return response.end();
       }
@@ -131,7 +131,7 @@ test('refusals: what the server says reaches the caller', async (t) => {
     (error) => assert.deepEqual(error, { code: -32020, message: 'header', data: { x: 1 } })],
     [(r) => r.writeHead(400).end('{"jsonrpc":"2.0","id":null,"error":{"code":-32000,"message":"Bad luck"}}'),
       (error) => assert.match(error.message, /far.*HTTP 400.*Bad luck/)],
-    // Who says it in plain text, or in JSON of some other form, was not heard.
+    // Error texts that are plain text, or JSON of another form, were not passed on.
     [(r) => r.writeHead(400, { 'Content-Type': 'text/plain' }).end('No such \u001b[1mtenant\r\n\tat x\n'),
       (error) => assert.match(error.message, /far.*HTTP 400.*: No such \\u001b\[1mtenant$/)],
     [(r) => r.writeHead(400, { 'Content-Type': 'application/json' }).end('{"errors":["no tenant"]}'),
@@ -163,7 +163,7 @@ test('refusals: what the server says reaches the caller', async (t) => {
   assert.equal(await client.text('far__echo'), 'in a batch');
 });
 
-// A list that was lost on the way once left a server without tools until its next restart.
+// A list that was lost with its connection left a server without tools until its next restart.
 test('a connection that breaks under a list: it is asked for again, a call is not', async (t) => {
   let cut = 1;
   const raw = new RawServer({
@@ -276,7 +276,7 @@ for (const transport of ['auto', 'sse']) {
       servers: { far: { url: `http://127.0.0.1:${port}/sse`, transport } },
     }, settled);
     assert.equal(await client.text('far__echo'), 'old but fine');
-    old.stream.end(); // the end of the stream is the end of the session: it is opened anew
+    old.stream.end(); // the end of the stream is the end of the session: a new one is opened
     await until('a second session', () => old.posts.filter((m) => m === 'initialize').length === 2);
     await client.waitFor(...settled);
     assert.equal(await client.text('far__echo'), 'old but fine');

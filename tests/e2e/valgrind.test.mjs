@@ -29,12 +29,12 @@ test('sessions, calls, progress, a crash and the end: valgrind finds nothing', a
   await client.call('no_such_tool');
   const crash = await client.call('alpha__crash');
   assert.ok(crash.error);
-  await stream.waitFor(changed, before + 2); // gone, and back
+  await stream.waitFor(changed, before + 2); // once for the crash, once for the new start
   await client.waitFor('alpha__echo');
   client.call('beta__sleep', { ms: 60_000 }).catch(() => {});
   assert.ok((await other.close()).status < 300);
   await server.stop('SIGTERM').catch((e) => assert.fail(`${e.message}\n${fs.readFileSync(log, 'utf8')}`));
-  // Findings begin with ==PID==; --PID-- is valgrind about itself (it may not know pidfd_open).
+  // Findings begin with ==PID==; --PID-- is about valgrind itself (it may not know pidfd_open).
   const findings = fs.readFileSync(log, 'utf8').split('\n').filter((l) => /^==\d+==/.test(l));
   assert.deepEqual(findings, []);
 });

@@ -1,5 +1,5 @@
-// ${NAME} and ${NAME:-default} hold in every string of the configuration; $${ is a literal ${. One that is not
-// set is an error of its entry by name, and never of the others. Entries of agents are taken as they are.
+// ${NAME} and ${NAME:-default} work in every string of the configuration; $${ is a literal ${. A variable that
+// is not set is an error of its entry, by name, and of no other entry. Entries of agents are taken literally.
 import assert from 'node:assert/strict';
 import fs from 'node:fs';
 import path from 'node:path';
@@ -66,7 +66,7 @@ test('nothing is filled in in an entry of an agent', async (t) => {
     servers: { theirs: { url: 'http://127.0.0.1:1/${SECRET_OF_TEST}', origin: 'agent', timeout: '9s' } },
     bus: { url: 'off', register_hosts: ['127.0.0.1'] },
   }, { env: { SECRET_OF_TEST: 'hush-hush-hush' } });
-  await logged(daemon, /theirs/); // nobody is there
+  await logged(daemon, /theirs/); // nothing listens there
   assert.doesNotMatch(daemon.stderr(), /no value|hush-hush/);
   const typed = writeConfig(tempDir(), { servers: { x: { url: 'http://h/', origin: 'agent', timeout: '${T:-9s}' } } });
   assert.equal((await rialto(['check', typed])).code, 2, 'taken as it is: no time');

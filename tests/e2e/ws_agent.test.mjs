@@ -26,7 +26,7 @@ after(async () => {
   for (const end of endings) await end();
 });
 
-/** A raw client: what came, and how it ended. */
+/** A raw client: the messages that came, and how the connection ended. */
 class Raw {
   constructor(url = address, protocols = ['mcp'], options = {}) {
     this.messages = [];
@@ -96,7 +96,7 @@ for (const [path, tool] of [['', 'a__'], ['/a', '']]) {
     const seen = [];
     await client.callTool({ name: `${tool}slow`, arguments: { steps: 3, ms: 50 } }, undefined,
       { onprogress: (p) => seen.push(p.progress) });
-    assert.equal(seen[0], 1); // the SDK misses those that come together with the result
+    assert.equal(seen[0], 1); // the SDK misses progress that arrives together with the result
     const answer = await client.callTool({
       name: `${tool}ask`,
       arguments: {
@@ -163,7 +163,7 @@ test('a message in fragments, with pings between them', async () => {
   c.ws.on('pong', () => { pongs++; });
   const text = '{"jsonrpc":"2.0","id":"frag","method":"tools/call","params":{"name":"a__echo","arguments":{"message":"ä€🙂"}}}';
   const bytes = Buffer.from(text);
-  for (let i = 0; i < bytes.length; i += 7) { // also through the middle of characters
+  for (let i = 0; i < bytes.length; i += 7) { // also in the middle of characters
     c.ws.send(bytes.subarray(i, i + 7), { fin: i + 7 >= bytes.length, binary: false });
     c.ws.ping('x');
   }
@@ -207,7 +207,7 @@ test('close codes: 1003 for binary, 1007 for bad UTF-8, 1009 for too much, 1002 
   assert.equal((await within(5000, 'close', c.closed)).code, 4321);
 });
 
-// Server a has asked by now, so that each session has one of its own: b is shared.
+// Server a has asked questions by now, so new sessions get their own instance of it; b is shared.
 test('the connection is the session: calls end with it, others are untouched', async () => {
   const watcher = await new Raw().connect();
   const whoami = async (id) => (await watcher.request(id, 'tools/call', { name: 'b__whoami' })).result.structuredContent;
@@ -311,7 +311,7 @@ test('a daemon that stops says 1001, also to who does not answer', async (t) => 
   const url = other.url.replace('http', 'ws');
   const c = await new Raw(url).connect();
   const stubborn = await new Raw(url).connect();
-  stubborn.ws._receiver.removeAllListeners('conclude'); // it will not answer the close frame
+  stubborn.ws._receiver.removeAllListeners('conclude'); // this client will not answer the close frame
   c.send({ jsonrpc: '2.0', id: 1, method: 'tools/call', params: { name: 'a__sleep', arguments: { ms: 60_000 } } });
   await sleep(50);
   await other.stop();

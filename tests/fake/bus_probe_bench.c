@@ -22,7 +22,7 @@ struct answer {
     uint64_t tag;
 };
 
-/* As a worker does it: the request is settled when its answer is safe. */
+/* Like a worker: settles the request when its answer is confirmed. */
 static void on_answered(void *owner, enum bus_sent how)
 {
     struct answer *a = owner;
@@ -71,7 +71,7 @@ static struct bench {
     struct timer end, first;
     const char *topic;
     char reply_to[64], group[64];
-    uint64_t *sent; /* when, by call */
+    uint64_t *sent; /* times, by call */
     uint64_t *took; /* of the calls that ended, ns */
     size_t n_sent, n_took, cap, in_flight;
     uint64_t began;
@@ -125,7 +125,7 @@ static void finish(struct timer *t)
     probe_close(b->probe);
 }
 
-/* The first answer shows that both sides are there: from then on it counts. */
+/* The first answer shows that both sides are connected: the measurement starts now. */
 static void warm_up(struct bench *b)
 {
     b->warm = true;
@@ -146,7 +146,7 @@ static void on_reply(void *owner, const struct bus_delivery *d)
         return;
     if (span_is(d->message->type, "RockBot.Tools.ToolError")) {
         fprintf(stderr, "a call failed: " SPAN_FMT "\n", SPAN_ARG(d->message->body));
-        return; /* an error is quick, and no call */
+        return; /* an error comes back faster than a result */
     }
     if (!b->warm) {
         warm_up(b);
@@ -162,7 +162,7 @@ static void on_reply(void *owner, const struct bus_delivery *d)
     call_once(b);
 }
 
-/* Asked again each second until somebody answers. */
+/* Repeats the first request each second until it is answered. */
 static void ask_first(struct timer *t)
 {
     struct bench *b = CONTAINER_OF(t, struct bench, first);

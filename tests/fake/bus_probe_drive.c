@@ -5,7 +5,7 @@
  *   {"op":"unsub","name":"s"}
  *   {"op":"settle","name":"s","tag":"7","verdict":"ack"}
  *   {"op":"pub","topic":"a.b","env":{...},"wait":5000}
- * and the end of the input leaves the bus. Events: up, down, message, sent, in the same form.
+ * At the end of the input the bus is closed. Events: up, down, message, sent, in the same form.
  */
 #include "bus_probe.h"
 
@@ -24,7 +24,7 @@ struct drive {
     struct map subs;
     struct buf scratch;
     uint64_t published;
-    bool gone; /* the bus is; the last event is still to be written */
+    bool gone; /* the bus is closed; the last event is still to be written */
 };
 
 struct drive_sub {
@@ -33,7 +33,7 @@ struct drive_sub {
     char *name, *verdict;
 };
 
-/* The one there is: stdin and stdout are one of a kind. */
+/* There is only one, as there is one stdin and one stdout. */
 static struct drive the_drive;
 
 static void emit(struct buf *line)
@@ -106,7 +106,7 @@ static void on_sent(void *owner, enum bus_sent how)
 
 /* --- commands --- */
 
-/* The text of a member, owned by the caller; NULL when it is none. */
+/* The value of a string member, owned by the caller; NULL when it is no string. */
 static char *text_of(struct drive *d, struct span command, const char *key)
 {
     struct json_slot slot = json_get(command, key);

@@ -1,12 +1,12 @@
 /*
  * A stdio MCP server that tries to break out of its sandbox. Its one tool, `try`, answers with a
  * line for each attempt: its name, and "open" or the name of the error. tests/e2e/sandbox.test.mjs
- * knows what must come out.
+ * checks these lines.
  *
  *   escape SECRET OUTSIDE VICTIM SOCKET ABSTRACT LISTED UNLISTED
  *
- * a file to get at, a folder to write to, a process to attack, a socket file and an abstract socket
- * that somebody listens on, and two TCP ports that somebody listens on, of which the first may be
+ * The arguments: a file to read, a folder to write to, a process to attack, a socket file and an
+ * abstract socket with listeners, and two TCP ports with listeners, the first of which may be
  * allowed. It shares no code with Rialto.
  */
 #include <arpa/inet.h>
@@ -46,7 +46,7 @@ static void say(const char *fmt, ...)
     va_end(ap);
 }
 
-/* `rc` as system calls return it. A descriptor is left open until the program ends. */
+/* `rc` is what a system call returned. A descriptor is left open until the program ends. */
 static void tell(const char *what, long rc)
 {
     const char *error = rc < 0 ? strerrorname_np(errno) : "open";
@@ -111,7 +111,7 @@ static void try_victim(int pid)
         ptrace(PTRACE_DETACH, pid, NULL, NULL);
 }
 
-/* In a child: the error comes back as its status. */
+/* Makes the attempt in a child process, whose exit status is the error. */
 static void tell_child(const char *what, void (*attempt)(void))
 {
     int status = 0, pid = fork();
@@ -157,7 +157,7 @@ static void leave_session(void)
     setsid();
 }
 
-/* /bin/true, written to `to`. */
+/* Writes /bin/true to `to`. */
 static void copy_true(int to)
 {
     char block[65536];
@@ -220,7 +220,7 @@ static void try_unix(const char *what, const char *path, bool abstract)
     tell(what, fd < 0 ? fd : connect(fd, (struct sockaddr *)&to, n));
 }
 
-/* A datagram socket of a pair sent to a socket file: of the wrong type, if it gets there. */
+/* Sends from a datagram socket of a pair to a socket file: EPROTOTYPE means that it got there. */
 static void try_pair(const char *path)
 {
     struct sockaddr_un to;

@@ -8,10 +8,9 @@
  *   --junk             lines that are no messages    --exit-at-once   ends with status 7
  *   --silent           never answers anything        --twice          answers every call twice
  *   --huge-line N      tool huge answers N bytes     --ignore-eof     outlives EOF and SIGTERM
- *   --grandchild       a grandchild holds the pipes  --reverse        answers calls in reverse
- * order
- *   --raw-result FILE  result of every call          --odd-schemas    tools odd_*, whose schemas
- * are missing or not those of objects
+ *   --grandchild       a grandchild holds the pipes  --reverse        answers in reverse order
+ *   --raw-result FILE  result of every call          --odd-schemas    tools odd_*: schemas that are
+ *                                                                     missing or not of objects
  *   --endless-pages N  pages of tools without end, N bytes each
  *
  * Tools: see the table in fake_tools.c.
@@ -166,7 +165,7 @@ static void take_request(struct server *s, struct piece method, struct piece id,
         send_error(s, id, -32601, "method not found", NULL);
 }
 
-/* Drop what is still to be sent for a cancelled call. */
+/* Drops what is still to be sent for a cancelled call. */
 static void take_cancel(struct server *s, struct piece id)
 {
     bool found = false;
@@ -222,7 +221,7 @@ static void take_line(struct server *s, struct piece line)
 
 /* --- the loop --- */
 
-/* Everything that is due, in order; with --reverse, answers in reverse order once input pauses. */
+/* Sends what is due, in order; with --reverse in reverse order, once the input pauses. */
 static void send_due(struct server *s, bool paused)
 {
     int64_t now = now_ms();

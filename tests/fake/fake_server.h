@@ -22,13 +22,13 @@ struct server {
     const char *name, *version;
     const char *raw_result; /* file */
     long extra_tools, init_delay, huge;
-    long endless, pages; /* bytes of each page of a list of tools that never ends; pages given */
+    long endless, pages; /* bytes of each page of an endless list of tools; pages sent so far */
     bool junk, exit_at_once, silent, twice, ignore_eof, grandchild, reverse, odd_schemas;
 
-    bool extra_shown; /* the tool that notify-list-changed toggles */
+    bool extra_shown; /* notify-list-changed toggles the tool `extra` */
     pid_t grandchild_pid;
     long calls, cancelled, asks;
-    char *asking; /* raw id of the call that waits for our question's answer */
+    char *asking; /* raw id of the call that waits for the answer to our question */
     struct later *later;
     struct text in;
 };

@@ -122,7 +122,7 @@ static void tool_huge(struct server *s, const struct call *c)
     free(line.p);
 }
 
-/* Leaves in the middle of a call, half a line written. */
+/* Exits in the middle of a call, after half a line. */
 static void tool_crash(struct server *s, const struct call *c)
 {
     (void)s;

@@ -76,7 +76,7 @@ static const char *skip_string(const char *p, const char *end)
     return p < end ? p + 1 : end;
 }
 
-/* Behind the value at p; brackets are counted, not checked. */
+/* The end of the value at p; brackets are counted, not checked. */
 static const char *skip_value(const char *p, const char *end)
 {
     int depth = 0;

@@ -10,7 +10,7 @@
 #include <stdbool.h>
 #include <stddef.h>
 
-/* A part of somebody else's text. */
+/* A borrowed part of a text. */
 struct piece {
     const char *p;
     size_t n;

@@ -1,9 +1,9 @@
 /*
  * Runs a program on a terminal of its own: terminal COLUMNS ROWS PROGRAM ARGS...
  *
- * What the program prints comes out of our standard output, what comes in at ours is typed there,
- * and a line "resize COLUMNS ROWS" changes the size. Our status is the program's. Links nothing of
- * Rialto.
+ * The program's output goes to our standard output, our standard input is typed to the program,
+ * except that a line "resize COLUMNS ROWS" changes the size. We exit with the program's status.
+ * Links nothing of Rialto.
  */
 #include <poll.h>
 #include <pty.h>
@@ -30,7 +30,7 @@ static unsigned short number(const char *text, char **end)
     return (unsigned short)strtoul(text, end, 10);
 }
 
-/* Typed, or meant for us. */
+/* Types the input to the program, or handles a resize line. */
 static void take_input(int terminal, char *text, ssize_t n)
 {
     static const char order[] = "resize ";

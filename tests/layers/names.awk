@@ -1,17 +1,17 @@
 # Names of exported functions: awk -f names.awk OPEN FILE... (every .h and .c under src/).
 #
 # A thing is a header with the C files beside it that carry its name (stream.h: stream.c, stream_tls.c)
-# or that its opening comment lists; a header without a C file of its own belongs to the thing whose
+# or that its opening comment lists; a header without a C file of the same name belongs to the thing whose
 # name it carries (stream_uv.h), and a C file without a header is a thing by itself. A thing has the
-# noun of its name; a header that has others instead lists all of them and its further files:
+# noun of its name; a header that has other nouns instead lists all of them and its further files:
 #    * Nouns: map_, idmap_. Files: hash.
 # Refused: a noun of two things, a function that does not start with a noun of the thing that defines
-# it (the longest noun of all that fits decides), a function that no other file uses, and one that
-# nobody uses at all. OPEN lists what is let pass:
+# it (the longest noun that fits decides), a function that no other file uses, and one that is not
+# used at all. OPEN lists exceptions:
 #   noun THING       the name of the thing is the noun of another
 #   name FUNCTION    starts with another noun
 #   used FUNCTION    is used by no other file
-# A line of OPEN that is not needed any more is refused as well.
+# An exception that is no longer needed is refused as well.
 function refuse(where, why) {
     print where ": " why
     bad = 1
@@ -31,7 +31,7 @@ function stem_of(path) {
     sub(/\.[ch]$/, "", path)
     return path
 }
-# Comments, strings and characters taken out; in_comment lasts over lines.
+# A line without comments, strings and characters; in_comment stays set from line to line.
 function code_of(line, at, end) {
     if (in_comment) {
         at = index(line, "*/")

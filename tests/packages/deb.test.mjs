@@ -37,7 +37,7 @@ test('installed, used and purged in a fresh root', (t) => {
     'lib/systemd/system/rialto.service', 'lib/systemd/system/rialto.socket', 'usr/lib/systemd/user/rialto.socket',
   ]) assert.ok(fs.existsSync(path.join(folder, file)), file);
 
-  // `conductor` is an alternative, and one of another package can take its place.
+  // `conductor` is an alternative, and that of another package can be chosen instead.
   assert.match(there('conductor', '--help'), /conductor/);
   assert.equal(there('readlink', '/etc/alternatives/conductor').trim(), '/usr/bin/rialto-conductor');
   there('update-alternatives', '--install', '/usr/bin/conductor', 'conductor', '/bin/true', '99');
@@ -53,7 +53,7 @@ test('installed, used and purged in a fresh root', (t) => {
   assert.equal(there('readlink', '/etc/alternatives/conductor').trim(), '/bin/true');
 });
 
-/** The files of the package in a folder, with the paths in units changed to it. */
+/** Unpacks the files of the package into a folder. */
 function unpacked() {
   const folder = tempDir();
   run('dpkg-deb', ['-x', deb(), folder]);
@@ -65,7 +65,7 @@ test('units: systemd finds no mistake in them', () => {
   for (const file of ['lib/systemd/system/rialto.service', 'lib/systemd/system/rialto.socket',
     'usr/lib/systemd/user/rialto.service', 'usr/lib/systemd/user/rialto.socket']) {
     const unit = path.join(folder, file);
-    // The program is not installed here: it is looked for where the package was unpacked.
+    // The program is not installed here: the unit gets the path where the package was unpacked.
     fs.writeFileSync(unit, fs.readFileSync(unit, 'utf8').replace('/usr/bin/rialto', path.join(folder, 'usr/bin/rialto')));
     const said = spawnSync('systemd-analyze', ['verify', '--man=no', ...(file.includes('/user/') ? ['--user'] : []), unit], { encoding: 'utf8' });
     const ours = said.stderr.split('\n').filter((l) => l.includes('rialto'));

@@ -41,7 +41,7 @@ test('the archive has an image for both machines, and two builds are the same by
   assert.ok(before.equals(fs.readFileSync(dist(`rialto-image-${version}.tar`))));
 });
 
-/** A bundle for runc from the image of this machine. umoci wants a layout whose tag is an image, not an index. */
+/** A bundle for runc from the image for this machine. umoci needs a layout whose tag is an image, not an index. */
 function bundle(change = () => {}) {
   needRoot();
   const own = path.join(tempDir(), 'own');
@@ -94,7 +94,7 @@ function container(t, folder) {
   return { said: () => said, exec: (...words) => runBeside(...runc('exec', id, ...words)), stop };
 }
 
-/** Puts a configuration into the bundle in place of the image's, and another port. */
+/** Replaces the image's configuration in the bundle by another one, with another port. */
 function configure(folder, config, at) {
   const file = path.join(folder, 'rootfs/etc/rialto/rialto.yaml');
   fs.writeFileSync(file, fs.readFileSync(path.join(root, config), 'utf8').replace('0.0.0.0:8765', `127.0.0.1:${at}`));
@@ -115,7 +115,7 @@ test('the image runs as it is: the demo answers, alive, unprivileged, nothing is
   assert.equal(await there.stop(), 0);
 });
 
-// The pages showed two commands that nobody had run. Docker itself needs a daemon; podman has the same words and needs none.
+// The documents showed two commands that nobody had run. Docker needs a daemon; podman takes the same commands without one.
 test('what docs/install.md says to Docker, said to podman', async (t) => {
   image();
   const dir = tempDir();

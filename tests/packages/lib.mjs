@@ -1,4 +1,4 @@
-// What the tests of the packages share: building one, running a program in a root of its own, roots of other
+// What the tests of the packages share: building one, running a program in another root, roots of other
 // releases, and a name server for the tests.
 import assert from 'node:assert/strict';
 import { execFile, execFileSync, spawnSync } from 'node:child_process';
@@ -10,7 +10,7 @@ import { expectGone, root, StdioClient, tempDir } from '../e2e/lib.mjs';
 export const version = execFileSync(path.join(root, 'tools/version'), { encoding: 'utf8' }).trim();
 export const dist = (name) => path.join(root, 'dist', name);
 
-/** Runs a program to its end, whose output is the error when it fails. */
+/** Runs a program to its end and gives its output; the error of one that fails has the output, too. */
 export function run(command, args, options = {}) {
   const done = spawnSync(command, args, { cwd: root, encoding: 'utf8', maxBuffer: 256 << 20, timeout: 1_700_000, ...options });
   if (done.error?.code === 'ENOENT') throw new Error(`missing: ${command} (tools/setup packages installs it)`);
@@ -18,7 +18,7 @@ export function run(command, args, options = {}) {
   return done.stdout;
 }
 
-/** The same without holding up this process, which may be the other side. */
+/** Like `run`, but without blocking this process, which may be the program's peer. */
 export function runBeside(command, args, options = {}) {
   return new Promise((resolve, reject) => {
     execFile(command, args, { cwd: root, timeout: 120_000, maxBuffer: 64 << 20, ...options }, (error, stdout, stderr) => {
@@ -31,7 +31,7 @@ export function runBeside(command, args, options = {}) {
 export const make = (...targets) => run('make', ['-s', ...targets]);
 
 const made = new Map();
-/** The portable program, built if it is not there or older than the sources. */
+/** The portable program, brought up to date once in each test file. */
 export function portable(arch) {
   if (!made.has(arch)) made.set(arch, run('nice', ['packaging/portable/build', arch]));
   return dist(`rialto-linux-${arch}`);
@@ -72,7 +72,7 @@ export async function useAsHost(t, rialto, file, tools, shim) {
   }
 }
 
-/** Needed to enter other roots. */
+/** Fails without the rights of root, which entering another root needs. */
 export function needRoot() {
   assert.equal(process.getuid(), 0, 'missing: the rights of root, which entering another root needs');
 }
@@ -81,7 +81,7 @@ export const inRoot = (folder, ...words) => ['/usr/sbin/chroot', [folder, ...wor
 
 // --- roots of other releases ---
 
-/** Ubuntu's keys, which Debian 13 has a package of. */
+/** Ubuntu's keys, taken from a package of Debian 13. */
 const ubuntuKeys = path.join(root, 'build/roots/ubuntu-archive-keyring.gpg');
 
 function findUbuntuKeys(t) {
@@ -127,7 +127,7 @@ export async function nameServer(t, name, address) {
     let at = 12;
     const labels = [];
     for (; question[at]; at += question[at] + 1) labels.push(question.subarray(at + 1, at + 1 + question[at]).toString());
-    const known = labels.join('.').toLowerCase() === name; // of other types it has no records
+    const known = labels.join('.').toLowerCase() === name; // for other types of records the answer is empty
     const wanted = known && question.readUInt16BE(at + 1) === 1;
     const asked = question.subarray(12, at + 5);
     const head = Buffer.from(question.subarray(0, 12));

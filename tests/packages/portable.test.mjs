@@ -1,5 +1,5 @@
-// The portable program: static, small, and at home in a root that has nothing but itself, in the oldest Debian that
-// can be had, and on arm64.
+// The portable program: static, small, and working in a root that has no other program, in the oldest Debian that
+// the archive has, and on arm64.
 import assert from 'node:assert/strict';
 import { execFileSync } from 'node:child_process';
 import fs from 'node:fs';
@@ -26,7 +26,7 @@ for (const arch of ['x86_64', 'aarch64']) {
   });
 }
 
-/** A server behind TLS whose name only our name server knows and whose authority only the root trusts. */
+/** A server with TLS whose name only our name server knows and whose authority only the new root trusts. */
 async function remote(t) {
   const authority = new Authority();
   const { cert, key } = authority.sign('tools', { names: 'DNS:tools.test' });
@@ -38,7 +38,7 @@ async function remote(t) {
   return { authority, address, url: `https://tools.test:${new URL(server.origin).port}/mcp` };
 }
 
-/** Puts into a root what a machine has: the address of a name server, authorities, a configuration. */
+/** Puts into a root what a machine would have: the address of a name server, authorities, a configuration. */
 function furnish(folder, { authority, address, url }) {
   for (const name of ['etc/ssl/certs', 'tmp', 'root', 'run']) fs.mkdirSync(path.join(folder, name), { recursive: true });
   fs.writeFileSync(path.join(folder, 'etc/resolv.conf'), `nameserver ${address}\n`);

@@ -1,5 +1,5 @@
-// The sources elsewhere: packed the same each time, and built by plain `meson setup` on other releases, by GCC and
-// by Clang.
+// The sources on other systems: packed the same each time, and built by plain `meson setup` on other releases, by
+// GCC and by Clang.
 import assert from 'node:assert/strict';
 import { spawnSync } from 'node:child_process';
 import fs from 'node:fs';
@@ -50,7 +50,7 @@ for (const [name, system, suite, packages] of releases) {
     for (const line of [setup, build, install]) there('nice', 'sh', '-c', line);
     used('gcc', '/usr/local/bin/rialto');
 
-    // Libraries that go away turn off what needs them, and the program says which.
+    // Without a library the features that need it are off, and the program names the library.
     spawnSync(...inRoot(folder, 'sh', '-c', 'rm -f /usr/lib/*/libcurl.so.4* /usr/lib/*/libyaml-0.so.2*'));
     const less = there('/usr/local/bin/rialto', 'version');
     assert.match(less, /missing: HTTP to servers needs libcurl\.so\.4: install the package libcurl4/);

@@ -1,5 +1,5 @@
-// The Debian package in a system that systemd runs, in a container with a network of its own: what docs/install.md
-// says works as it stands there, for the system and for a user.
+// The Debian package in a system that systemd runs, in a container with its own network: what docs/install.md
+// says works as written, for the system and for a user.
 import assert from 'node:assert/strict';
 import fs from 'node:fs';
 import path from 'node:path';
@@ -9,7 +9,7 @@ import { deb, inRoot, releaseRoot, run, suite } from './lib.mjs';
 
 const needs = ['ca-certificates', 'dbus-user-session', 'libcurl4', 'libpam-systemd', 'libssl3', 'libuv1', 'libyaml-0-2', 'systemd-sysv'];
 
-// Each command, and then what must be true; the first that is not ends it. /result has the lines that were run.
+// Each command, followed by checks; the first failure ends the script. /result gets the lines that were run.
 const script = (system, socket, user) => `#!/bin/sh
 exec > /result 2>&1
 set -ex

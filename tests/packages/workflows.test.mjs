@@ -1,4 +1,4 @@
-// The workflows for GitHub: what actionlint says of them. That the targets they call exist is a test of the documents.
+// The workflows for GitHub, checked by actionlint. tests/e2e/docs.test.mjs checks that their targets exist.
 import { spawnSync } from 'node:child_process';
 import { test } from 'node:test';
 import { run } from './lib.mjs';

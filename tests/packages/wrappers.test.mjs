@@ -27,7 +27,7 @@ async function use(t, command, args, options, shim) {
   await useAsHost(t, (...words) => [command, [...args, ...words], { ...options, env }], fs.realpathSync(file), ['one__echo'], shim);
 }
 
-/** Runs what the pages show with this first word, which may look for packages only where `more` says. */
+/** Runs the commands of the documents that begin with `program`; `more` are options that make it use local packages. */
 async function runShown(program, more, options) {
   const lines = commandsOf('packages for npm and Python').filter((l) => l.startsWith(`${program} `));
   assert.equal(lines.length, 2);
@@ -62,7 +62,7 @@ test('npm: the packages install each other, and npx runs the program', async (t)
     ['rialto', `rialto-linux-${cpu}`], 'the program of this machine and no other');
   assert.deepEqual(fs.readFileSync(path.join(dir, `node_modules/rialto-linux-${cpu}/rialto`)), fs.readFileSync(portable(machine)));
   await runShown('npx', ['--offline'], { cwd: dir });
-  // A Node that can become another program; older ones stay in between.
+  // This Node can replace itself with the program; older ones stay as its parent.
   const env = { ...process.env, PATH: `${path.dirname(process.execPath)}:${process.env.PATH}` };
   await use(t, path.join(dir, 'node_modules/.bin/rialto'), [], { cwd: dir, env }, path.join(dir, `node_modules/rialto-linux-${cpu}/rialto-shim`));
   assert.ok(fs.statSync(own).size < 4_000_000);

@@ -1,6 +1,6 @@
-// Limits by control groups (version 2) had never been tried: the machines at hand have the controllers in
-// version 1. In a virtual machine whose kernel has them it showed that they were never set: a group
-// gives limits to those below it only when it is told to, and only while it has no processes of its own.
+// Limits by control groups (version 2) were never set, which nobody noticed: the machines at hand have the
+// controllers in version 1. A group passes its controllers to its children only when it is told to
+// (cgroup.subtree_control), and only while it has no processes itself. Here a virtual machine has version 2.
 import assert from 'node:assert/strict';
 import { execFileSync, spawnSync } from 'node:child_process';
 import fs from 'node:fs';
@@ -9,10 +9,10 @@ import { test } from 'node:test';
 
 const vm = path.join(process.env.RIALTO_PEERS, 'vm');
 
-// Ours is the group 'unit', as systemd leaves it to a service with Delegate=yes. The server fills
+// The daemon runs in the group 'unit', as systemd gives one to a service with Delegate=yes. The server fills
 // memory, then starts as many processes as it can; it never serves.
 const config = {
-  sandbox: { missing: 'warn' }, // this kernel is older than some of what a sandbox wants
+  sandbox: { missing: 'warn' }, // this kernel is too old for a part of the sandbox
   servers: {
     greedy: {
       command: '/bin/sh',

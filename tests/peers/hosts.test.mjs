@@ -1,5 +1,5 @@
-// The hosts' own commands, which README and docs/recipes.md show to be pasted: run by the hosts themselves, each in a home
-// of its own. What they wrote must be what `rialto setup` knows as Rialto.
+// The hosts' own commands, which README and docs/recipes.md show for pasting: run by the hosts themselves, each in its own
+// home. `rialto setup` must recognise what they wrote as Rialto.
 import assert from 'node:assert/strict';
 import fs from 'node:fs';
 import path from 'node:path';

@@ -14,7 +14,7 @@ const attacks = [
   (name) => `{"name":"${name}","arguments":{},"argument\\u017f":{"path":"/evil"}}`,
 ];
 
-// Without this the test below would hold for a server that is not lenient at all.
+// Without this the test below would also pass with a server that is not lenient at all.
 test('this server does read a member that differs in case', async (t) => {
   const direct = new StdioClient(t, command, []);
   await direct.rawRequest(1, 'initialize', '{"protocolVersion":"2025-06-18","capabilities":{},"clientInfo":{"name":"a","version":"1"}}');

@@ -1,10 +1,11 @@
 // The matrix of `make test-peers`: the same steps by every client on every server, directly and through
-// Rialto, and where the two differ; the official suite over every server, direct beside through.
+// Rialto, and where the two differ; the official suite on every server, directly and through Rialto.
 //   matrix.mjs [--client A,B] [--server A,B] [--no-suite]    a part of it; only a whole run writes docs/conformance.md
-//   matrix.mjs --resume    a whole run that takes what this very program has been through already as done
+//   matrix.mjs --resume    a whole run without what was done already with the same build of Rialto
 //
 // A client is a program that is given one JSON: {way, url | command, steps}; it connects, does the steps in
-// order and prints a line for each, {step, got} or {step, error}. What it prints is compared with itself only.
+// order and prints a line for each, {step, got} or {step, error}. Its direct output is compared with its own output
+// through Rialto.
 import { execFileSync, spawn } from 'node:child_process';
 import fs from 'node:fs';
 import path from 'node:path';
@@ -19,11 +20,11 @@ const { values: options } = parseArgs({ options: {
 const whole = !options.client && !options.server && options.suite;
 const chosen = (rows, names) => Object.keys(rows).filter((name) => !names || names.split(',').includes(name));
 
-/** What came of a piece of work; these are added up, and kept so that a run can be resumed. */
+/** The outcome of a pair or a suite; outcomes are added up, and kept so that a run can be resumed. */
 const outcome = () => ({ lines: [], same: 0, different: 0, reasoned: 0, broken: 0, lost: 0, reasons: [], scores: [], suites: {} });
-let gone = 0; // peers that cannot be had
+let gone = 0; // peers that could not be installed
 
-// --- had or missing ---
+// --- installed or missing ---
 
 const missing = new Map();
 function install(needs) {
@@ -54,12 +55,12 @@ async function drive(client, job) {
   let err = '';
   child.stdout.on('data', (d) => { out += d; });
   child.stderr.on('data', (d) => { err = (err + d).slice(-2000); });
-  const kill = () => { try { process.kill(-child.pid, 'SIGKILL'); } catch { /* all of it has ended */ } };
+  const kill = () => { try { process.kill(-child.pid, 'SIGKILL'); } catch { /* all its processes have ended */ } };
   const timer = setTimeout(kill, 150_000);
   process.on('exit', kill);
   await new Promise((resolve) => { child.on('close', resolve); child.on('error', (e) => { err += e.message; resolve(); }); });
   clearTimeout(timer);
-  kill(); // what it started, and did not end
+  kill(); // processes that it started and did not end
   process.off('exit', kill);
   const said = new Map();
   for (const line of out.split('\n')) {
@@ -79,7 +80,7 @@ function canonical(value) {
 
 // --- servers ---
 
-/** A scope whose endings run in reverse, as a test's would. */
+/** Plays the context of a test: `after` functions run at the end, in reverse order. */
 async function scoped(use) {
   const endings = [];
   try {
@@ -103,7 +104,7 @@ async function listening(t, command) {
   return found[1];
 }
 
-/** The server behind one way: an entry for Rialto, and what a client needs to reach it directly. */
+/** Starts a server on one transport: an entry for Rialto, and what a client needs to reach it directly. */
 async function behind(t, server, way) {
   const command = server.run(way);
   if (way === 'stdio') return { entry: { command: command[0], args: command.slice(1) }, job: { way, command } };
@@ -130,7 +131,7 @@ async function throughRialto(t, entry) {
   })[way];
 }
 
-/** The row that says why these may differ, -1 when there is none. */
+/** The index of the row that says why these may differ, -1 when there is none. */
 const reasonFor = (facts) => reasons.findIndex((row) => Object.entries(row).every(([key, want]) => {
   if (key === 'why' || want === 'any') return true;
   if (key === 'alike') return want(facts.direct) === want(facts.through);
@@ -180,7 +181,7 @@ async function pair(out, clientName, serverName) {
     await scoped(async (t) => {
       const { entry } = await behind(t, server, back);
       const reach = await throughRialto(t, entry);
-      // Every way in before the servers that all clients meet, one way in before the others.
+      // Reference servers on stdio are reached by every way in, the others by one.
       const every = back === 'stdio' && references.servers.includes(serverName);
       for (const way of every ? client.ways : [client.ways.includes('http') ? 'http' : client.ways[0]]) {
         const mine = list.filter((s) => !s.through || back === 'stdio');

@@ -21,7 +21,7 @@ for (const [what, [command, proxies]] of Object.entries(chains)) {
   test(`agent-client-protocol-conductor: ${what}`, { timeout: 60_000 }, async (t) => {
     const c = await open(t, ['agent', ...proxies, agent()], { command });
     assert.deepEqual(await c.prompt(c.session, 'Hello'), ['Hello']);
-    // A request of the agent's own, an error, something large, much at once, and taking back.
+    // A request of the agent, an error, something large, much at once, and a cancelled request.
     c.answer = () => ({ outcome: { outcome: 'selected', optionId: 'yes' } });
     assert.deepEqual(await c.ask(c.session, { command: 'permission' }), { outcome: { outcome: 'selected', optionId: 'yes' } });
     await assert.rejects(within(20_000, 'an error', c.request('_test/unknown', {})), (e) => e.code === -32601);
@@ -46,8 +46,8 @@ for (const dialect of [[], ['P2'], ['P3', 'P1']]) {
   });
 }
 
-// An earlier conductor of theirs: as a proxy it answers nothing at all to a question of a newer dialect
-// than its own, and ours, which is not told the dialect here, must not wait for that for ever.
+// An earlier Rust conductor: as a proxy it never answers a request of a newer dialect than its own. Our
+// conductor, which is not told the dialect here, must not wait for that answer for ever.
 for (const [what, proxies] of Object.entries({
   'as a proxy of ours': [earlier],
   'twice in ours, with ours between them': [earlier, inner('-q', 'proxy'), earlier],

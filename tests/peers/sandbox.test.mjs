@@ -22,7 +22,7 @@ async function call(entry, tool, ...args) {
 }
 
 for (const sandbox of ['light', 'strict', ...(process.getuid() ? [{ processes: 64 }] : [])]) {
-  // The file of the command is open by itself: a static program needs nothing else.
+  // The file of the command can always be read and run: a static program needs nothing else.
   test(`mcp_go: a server in Go works at ${JSON.stringify(sandbox)}`, async () => {
     assert.match(await call({ command: path.join(built, 'mcp_go'), sandbox }, 'echo', 'path=/mine'), /mine/);
   });

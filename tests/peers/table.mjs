@@ -1,5 +1,5 @@
-// The peers of the matrix, a row each: how it is had, how it runs as a server and as a client, and which
-// steps it cannot do. And the steps, and the reasons why a step may come out otherwise through Rialto.
+// The peers of the matrix, a row each: how it is installed, how it runs as a server and as a client, and which
+// steps it cannot do. Also the steps, and the reasons why a step may have another result through Rialto.
 import path from 'node:path';
 import { npmFolder, root } from '../e2e/lib.mjs';
 import { fixtureScript, node22 } from '../e2e/peers.mjs';
@@ -8,7 +8,7 @@ const here = path.join(root, 'tests/peers');
 const built = path.join(root, 'build/peers');
 const file = (name) => path.join(here, name);
 
-// --- how peers are had: [command, arguments] that fill build/peers ---
+// --- how peers are installed: [command, arguments] that fill build/peers ---
 
 const venv = (name) => [file('python/install'), [name]];
 const goPackage = (name) => ['go', ['-C', file('go'), 'build', '-o', path.join(built, `${name}_peer`), `./${name}`]];
@@ -30,14 +30,14 @@ const old = (version) => path.join(built, `npm/node_modules/sdk-${version}`);
 const node = (script, folder) => [node22, file(`node/${script}.mjs`), folder];
 const all = ['stdio', 'http', 'sse', 'ws'];
 
-// What came later than a release, or was never built by those who made it.
+// Steps for features that came after a release, or that its authors never built.
 const before2025 = ['audio', 'structured', 'elicit', 'plain', 'complete'];
 const notInFastMcp = ['complete', 'subscribe', 'prompt_image'];
 const before0618 = ['structured', 'elicit', 'plain'];
-// Tasks, of which most releases know nothing. Go SDK, Python SDK 2 and TypeScript SDK 2 have hooks for
+// Tasks, which most releases do not have. Go SDK, Python SDK 2 and TypeScript SDK 2 have hooks for
 // extensions, and no tasks. FastMCP 2 answers in a form of its own, which the official clients do not read;
 // FastMCP 3 and 4 need another package for tasks. The client of mcp-go cannot read the answer to a call that
-// became a task. rmcp has those of the stateless era, which none of these clients has.
+// became a task. rmcp has the tasks of the stateless era, which none of these clients has.
 const withTasks = { servers: ['ts_1', 'mcp_1', 'mcp_go'], clients: ['ts_1', 'mcp_1'] };
 
 const framework = (name) => [...python(name, 'frameworks'), name];
@@ -46,7 +46,7 @@ const asks = ['elicit', 'sample', 'roots', 'plain'];
 const notForAgents = ['version', 'capabilities', 'server', 'complete', 'log', 'progress', 'cancel', 'subscribe'];
 const notInInspector = [...notForAgents, ...asks, 'kill'];
 
-/** ways: what it can be reached by, the first two are tried; lacks: steps it has nothing for. */
+/** ways: its transports, the first two are tried; lacks: steps that it does not support. */
 export const servers = {
   ts_2: { what: 'TypeScript SDK 2.4.0', run: (way) => [node22, fixtureScript, '--era', 'dual', '--transport', way], ways: ['stdio', 'http'], lacks: [] },
   ts_1: { what: 'TypeScript SDK 1.32.2', run: (way) => [...node('server', sdk1), way], ways: ['stdio', 'http'], lacks: [] },
@@ -54,7 +54,7 @@ export const servers = {
   ts_1_0: { what: 'TypeScript SDK 1.0.4', needs: 'npm_old', run: (way) => [...node('server', old('1.0')), way], ways: ['stdio', 'sse'], lacks: before2025 },
   mcp_1: { what: 'Python SDK 1.30.0', needs: 'mcp_1', run: (way) => [...python('mcp_1', 'mcp1_server'), way], ways: ['stdio', 'http'], lacks: [] },
   mcp_1_9: { what: 'Python SDK 1.9.4', needs: 'mcp_1_9', run: (way) => [...python('mcp_1_9', 'mcp1_server'), way], ways: ['stdio', 'http'], lacks: [...before0618, 'cancel'] },
-  mcp_1_0: { what: 'Python SDK 1.0.0', needs: 'mcp_1_0', run: (way) => [...python('mcp_1_0', 'mcp1_server'), way], ways: ['stdio', 'sse'], lacks: [...before2025, 'unknown_tool', 'unknown_uri', 'progress', 'cancel'] }, // cancelling ends it
+  mcp_1_0: { what: 'Python SDK 1.0.0', needs: 'mcp_1_0', run: (way) => [...python('mcp_1_0', 'mcp1_server'), way], ways: ['stdio', 'sse'], lacks: [...before2025, 'unknown_tool', 'unknown_uri', 'progress', 'cancel'] }, // cancelling ends the server
   mcp_2: { what: 'Python SDK 2.3.0', needs: 'mcp_2', run: (way) => [...python('mcp_2', 'mcp2_server'), way], ways: ['stdio', 'http'], lacks: [] },
   fastmcp_4: { what: 'FastMCP 4.1.2', needs: 'fastmcp_4', run: (way) => [...python('fastmcp_4', 'fastmcp_server'), way], ways: ['stdio', 'http'], lacks: notInFastMcp },
   fastmcp_3: { what: 'FastMCP 3.4.10', needs: 'fastmcp_3', run: (way) => [...python('fastmcp_3', 'fastmcp_server'), way], ways: ['stdio', 'http'], lacks: notInFastMcp },
@@ -64,7 +64,7 @@ export const servers = {
   rmcp: { what: 'rmcp 3.8.0', needs: 'rmcp', run: (way) => [rust, way], ways: ['stdio', 'http'], lacks: [] },
 };
 
-/** ways: by which it can come in; dual: speaks the stateless era where it can, and so always with us; shuns: servers it cannot reach directly. */
+/** ways: its transports; dual: uses the stateless era where the server has it, so always with Rialto; shuns: servers it cannot reach directly. */
 export const clients = {
   ts_2: { dual: true, what: 'TypeScript SDK 2.4.0', run: node('client', '2'), ways: ['stdio', 'http'], lacks: ['plain'] },
   ts_1: { what: 'TypeScript SDK 1.32.2', run: node('client', sdk1), ways: all, lacks: [] },
@@ -93,7 +93,7 @@ for (const [side, rows] of Object.entries({ servers, clients })) {
   for (const [name, row] of Object.entries(rows)) if (!withTasks[side].includes(name)) row.lacks = [...row.lacks, 'task'];
 }
 
-/** Every server meets these clients, and every client these servers: one of each era. */
+/** Every server is tried with these clients, and every client with these servers: one of each era. */
 export const references = { clients: ['ts_1', 'ts_2'], servers: ['ts_2', 'mcp_1'] };
 
 // --- steps ---
@@ -135,7 +135,7 @@ export const steps = [
   { step: 'cancel', op: 'cancel', name: 'slow', args: { tag: 'a' }, then: { name: 'slow_state', args: { tag: 'a' } }, wants: /"failed":true.*cancelled/ },
   { step: 'task', op: 'task', name: 'task_echo', args: { text: 'later' }, wants: /"listed":true.*"created","working","completed".*later/ },
   { step: 'subscribe', op: 'subscribe', uri: 'test://watched-resource', touch: { name: 'touch', args: { uri: 'test://watched-resource' } }, wants: /watched-resource/ },
-  // Nobody starts a server that died again but us: this has no direct counterpart.
+  // Only Rialto restarts a server that died: this step has no direct counterpart.
   { step: 'kill', op: 'kill', die: { name: 'die' }, echo, wants: /zw.*"failed":true/, through: true },
 ];
 
@@ -168,7 +168,7 @@ function withoutTasks(text) {
 
 const withoutTaskTool = (text) => text.replace(/\{[^{}]*(\{[^{}]*\}[^{}]*)?"description":"Says it later".*?"name":"task_echo"\},?/, '');
 
-/** A row holds for what all its members match. One that matches nothing in a whole run is an error. */
+/** A row applies where all its members match. A row that matches nothing in a whole run is an error. */
 export const reasons = [
   { step: 'server', through: /"rialto"/, why: 'Agents are told whom they talk to: Rialto.' },
   { step: 'capabilities', alike: unlessListed, why: 'Lists change when a server is restarted, so `listChanged` is always declared.' },

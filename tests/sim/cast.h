@@ -1,8 +1,8 @@
 /*
- * cast: who plays, and what the simulator itself knows of every call.
+ * cast: the fake peers, and what the simulator itself knows of every call.
  *
  * A flight is a call as its consumer knows it, a job is the same call as its provider knows it.
- * What the simulator expects of the core is in them, never in the core's own structs.
+ * The simulator's expectations are in these structs, never in the core's own structs.
  */
 #ifndef RIALTO_SIM_CAST_H
 #define RIALTO_SIM_CAST_H
@@ -27,38 +27,38 @@ struct sim_provider;
 struct sim_consumer;
 struct job;
 
-/* A question on its way, as both ends know it. */
+/* A question that is not answered yet, as both ends know it. */
 struct question {
     unsigned key;
     bool open;
-    char text[24]; /* the key as the consumer was told it */
+    char text[24]; /* the consumer's key */
 };
 
 /* A call as its consumer knows it, with what the simulator expects of it. */
 struct flight {
     unsigned id;
     struct sim_consumer *consumer;
-    struct sim_provider *provider; /* NULL: nobody offers the name */
+    struct sim_provider *provider; /* NULL: no provider has the name */
     struct call *call;             /* NULL until it is known */
-    struct job *job;               /* while its provider has it */
+    struct job *job;               /* while the call is at its provider */
     enum op op;
     bool standing, repeatable, wants_progress;
-    bool held;    /* until a person allows it */
-    bool said_no; /* the person did not */
+    bool held;    /* until a person approves the call */
+    bool said_no; /* the person has refused */
     unsigned answers;
-    unsigned handed; /* times a provider was given it */
-    bool asked;      /* somebody was asked on its behalf */
+    unsigned handed; /* how often the call was sent to a provider */
+    bool asked;      /* the consumer was asked a question on this call */
     bool opening;    /* call_open has not returned */
-    bool finishing;  /* its provider is saying `done` */
-    bool cancelling; /* its consumer takes it back */
+    bool finishing;  /* its provider is inside call_done */
+    bool cancelling; /* its consumer is cancelling it */
     bool ended;
-    uint64_t armed_at; /* since when its present time limit counts */
+    uint64_t armed_at; /* when the current time limit began */
     unsigned events_sent, events_seen;
     struct question questions[MAX_ASKS];
     unsigned n_open;           /* of the questions */
-    uint64_t told[ITEM_KINDS]; /* standing: the lists when it was last told */
-    struct sim_provider *wish; /* standing: whose resource it subscribed to */
-    bool expects_update;       /* standing: it must hear of the update that is being told */
+    uint64_t told[ITEM_KINDS]; /* standing: fingerprints of the lists at the last change event */
+    struct sim_provider *wish; /* standing: the provider of the subscribed resource */
+    bool expects_update;       /* standing: it must get the update that is being sent */
     struct flight *next_dead;
 };
 
@@ -66,7 +66,7 @@ struct flight {
 struct job {
     struct sim_provider *provider;
     struct call *call;
-    struct flight *flight; /* NULL: the router opened it by itself */
+    struct flight *flight; /* NULL: the router itself opened the call */
     struct question questions[MAX_ASKS];
     bool over;
     struct job *next_dead;
@@ -74,7 +74,7 @@ struct job {
 
 /* How often (in percent) an actor does the unexpected. */
 struct temper {
-    unsigned in_verb; /* does something inside of a verb */
+    unsigned in_verb; /* acts inside a verb */
     unsigned at_once; /* up inside `start`, lost inside `stop` */
 };
 
@@ -84,13 +84,13 @@ struct sim_provider {
     char alias[16];
     struct temper temper;
     bool alive;                  /* from `start` to provider_lost */
-    bool up;                     /* it has said so */
-    bool stopping;               /* it was told to */
-    bool sent_away;              /* the one who stops it is us */
-    bool failed;                 /* its last start or run ended badly */
+    bool up;                     /* provider_up was called */
+    bool stopping;               /* `stop` was called */
+    bool sent_away;              /* the stop comes from the simulator */
+    bool failed;                 /* its last start or run failed */
     bool leaving;                /* reload: withdrawn, to be removed when it is down */
-    bool halted;                 /* by hand, until it is started by hand */
-    unsigned falling, unwanting; /* inside of provider_lost, of provider_unwant */
+    bool halted;                 /* stopped by hand, until it is started by hand */
+    unsigned falling, unwanting; /* inside provider_lost, inside provider_unwant */
     uint64_t used_at;
     struct question questions[MAX_ASKS]; /* asked on no call */
     size_t n_jobs;
@@ -106,7 +106,7 @@ struct sim_consumer {
     struct flight *standing;
     unsigned answers;
     bool leaving;
-    char remembered[8][96]; /* names it has called before */
+    char remembered[8][96]; /* names from earlier lists */
 };
 
 #endif

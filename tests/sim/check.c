@@ -1,6 +1,6 @@
 #include "actors.h"
 
-/* What the core counts must be what the actors have seen. */
+/* The core's counters must match what the actors have seen. */
 static void check_provider(struct world *w, struct sim_provider *p)
 {
     const struct policy *policy = &p->core.policy;
@@ -49,7 +49,7 @@ static void check_flight(struct world *w, const struct flight *f)
           "%u waits to be sent again, but may not", f->id);
 }
 
-/* A view built anew from the same members knows nothing of what happened before. */
+/* A new view of the same members must list the same: names must not depend on history. */
 static void check_names(struct world *w, const struct sim_view *v)
 {
     static const struct span allow[] = {{"a*", 2}, {"B", 1}};
@@ -78,7 +78,7 @@ static void check_names(struct world *w, const struct sim_view *v)
     view_free(fresh);
 }
 
-/* Nobody must have to be told anything: whoever has seen another list has heard of the change. */
+/* Each standing call must have been told of every change of its lists. */
 static void check_told(struct world *w, const struct flight *f)
 {
     for (int kind = 0; f->standing && kind < ITEM_KINDS; kind++)
@@ -93,7 +93,7 @@ void check_between_steps(struct world *w)
             check_provider(w, w->providers[i]);
     for (size_t i = 0; i < w->n_flights; i++)
         check_flight(w, w->flights[i]);
-    /* Looking at lists is what costs most; what is not told now is not told later either. */
+    /* Building lists is slow, so not after every step; a change that was not told stays untold. */
     if (!w->dirty || chance(w, 50))
         return;
     w->dirty = false;

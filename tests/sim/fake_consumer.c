@@ -26,7 +26,7 @@ static struct flight *flight_new(struct sim_consumer *c, enum op op)
     return f;
 }
 
-/* The consumer has forgotten the call; the memory goes between two steps. */
+/* The call has ended for the consumer; the memory is freed between two steps. */
 static void flight_over(struct flight *f)
 {
     struct world *w = f->consumer->world;
@@ -87,11 +87,11 @@ void approver_init(struct approver *a, struct world *w)
     *a = (struct approver){put_question, read_answer, chance(w, 60)};
 }
 
-/* From here on it is a call like any other. */
+/* After the approval the call is handled like any other. */
 static void flight_allowed(struct flight *f)
 {
     f->held = false;
-    f->opening = true; /* it may turn out that there is no room */
+    f->opening = true; /* it may still be refused as busy */
     f->armed_at = f->consumer->world->timers.now;
 }
 
@@ -152,9 +152,9 @@ void flight_answer(struct flight *f)
     struct question *q = &f->questions[pick(w, MAX_ASKS)];
 
     if (f->ended || !f->call || (f->held && f->provider->unwanting))
-        return; /* the last: it may have been taken back already */
+        return; /* the last case: the question may have been taken back already */
     if (chance(w, 10))
-        send_answer(f, "0", "{}"); /* nobody ever asks 0 */
+        send_answer(f, "0", "{}"); /* no question has the key 0 */
     if (!q->open)
         return;
     struct job *j = f->job;
@@ -169,7 +169,7 @@ void flight_answer(struct flight *f)
     send_answer(f, asked.text, "{}");
     CHECK(w, !j || !still_asked(j, asked.key), "the answer to %u got lost", asked.key);
     if (!f->ended && chance(w, 15))
-        send_answer(f, asked.text, "{}"); /* once more: the provider must not hear it */
+        send_answer(f, asked.text, "{}"); /* a second answer must not reach the provider */
 }
 
 /* --- verbs --- */
@@ -187,7 +187,7 @@ static struct flight *flight_of(struct peer *self, struct call *call)
     return f;
 }
 
-/* Told exactly if, and of exactly that which, reads differently from when it was last told. */
+/* A change event must name exactly the lists that differ from those at the last event. */
 static void check_changed(struct flight *f, unsigned changed)
 {
     struct world *w = f->consumer->world;
@@ -202,7 +202,7 @@ static void check_changed(struct flight *f, unsigned changed)
     }
 }
 
-/* The provider does not want to know any more. */
+/* The provider has taken a question back. */
 static void take_unasked(struct flight *f, struct span key)
 {
     struct world *w = f->consumer->world;
@@ -262,7 +262,7 @@ static void on_ask(struct peer *self, struct call *call, const struct ask *ask)
     while (at < MAX_ASKS && f->questions[at].open)
         at++;
     if (f->standing && at == MAX_ASKS)
-        return; /* several providers may ask on it: this one gets no answer */
+        return; /* several providers may ask on a standing call: this one gets no answer */
     CHECK(w, at < MAX_ASKS, "%u was asked more than was asked", f->id);
     f->questions[at] = asked;
     f->n_open++;
@@ -275,7 +275,7 @@ static void on_ask(struct peer *self, struct call *call, const struct ask *ask)
     w->depth--;
 }
 
-/* We ended it: did we have a reason to? */
+/* The core ended the call: there must have been a reason. */
 static void check_failure(const struct flight *f, const struct outcome *outcome)
 {
     const struct world *w = f->consumer->world;
@@ -360,7 +360,8 @@ void consumer_init(struct sim_consumer *c, struct world *w, const char *name, st
     peer_init(&c->peer, &verbs);
 }
 
-/* A name that is listed, one that was (its provider may be down or gone), or one that never was. */
+/* A listed name, one that was listed before (its provider may be down or removed), or an unknown
+ * one. */
 static const char *some_name(struct sim_consumer *c, enum item_kind kind, char *scratch,
                              size_t size)
 {
@@ -372,7 +373,7 @@ static const char *some_name(struct sim_consumer *c, enum item_kind kind, char *
         snprintf(memory, sizeof c->remembered[0], SPAN_FMT, SPAN_ARG(t->public_name));
     if (!memory[0] || chance(w, 3))
         return "nothing";
-    snprintf(scratch, size, "%s", memory); /* what is remembered may change while it is called */
+    snprintf(scratch, size, "%s", memory); /* `memory` may change during the call */
     return scratch;
 }
 
@@ -471,7 +472,7 @@ void consumer_want_log(struct sim_consumer *c)
     wishes_want_log(c->world->router, c->view, (int)pick(c->world, LOG_RANK_NONE), "info");
 }
 
-/* One resource that everybody may have, subscribed to or not any more. */
+/* Subscribes to a resource that every provider may have, or unsubscribes from it. */
 void consumer_subscribe(struct sim_consumer *c)
 {
     struct flight *f = c->standing;

@@ -37,7 +37,7 @@ static struct job *job_new(struct sim_provider *p, struct call *call)
     return j;
 }
 
-/* The provider has forgotten the call; the memory goes between two steps. */
+/* The call has ended for the provider; the memory is freed between two steps. */
 static void job_over(struct job *j)
 {
     struct world *w = j->provider->world;
@@ -67,12 +67,12 @@ void job_event(struct job *j)
         if (event.kind == EVENT_PROGRESS && j->provider->core.policy.progress_extends && !f->n_open)
             f->armed_at = w->timers.now;
         if (event.kind != EVENT_PROGRESS || f->wants_progress)
-            event.token_at.at = ++f->events_sent; /* tells the consumer which one it is */
+            event.token_at.at = ++f->events_sent; /* the number of the event, for the consumer */
     }
     call_event(j->call, &event);
 }
 
-/* A new question in one of these places, with its key as text; NULL if all are taken. */
+/* A new question in one of these slots, with its key as text; NULL if all are in use. */
 static struct question *ask_new(struct world *w, struct question *places, char key[16],
                                 struct ask *ask)
 {
@@ -103,7 +103,7 @@ void job_ask(struct job *j)
     ask_put(j->call, &ask);
 }
 
-/* Some question that waits for its answer, with its key as text; it waits no more. Or NULL. */
+/* Closes an unanswered question and returns it, with its key as text; NULL if there is none. */
 static struct question *drop_question(struct world *w, struct question *places, char key[16])
 {
     struct question *q = &places[pick(w, MAX_ASKS)];
@@ -135,7 +135,7 @@ void provider_know(struct sim_provider *p)
     if (!q)
         return;
     TRACE(w, "%s: takes %s back", p->alias, key);
-    /* Who was asked may be leaving: then the word that no answer will come is on its way. */
+    /* If the consumer is leaving, the provider will still get the answer "cancelled". */
     q->open = !ask_take_back_any(&p->core, span_str(key), NULL);
 }
 
@@ -155,7 +155,7 @@ void provider_wonder(struct sim_provider *p)
         if (!f->standing || !view_has(f->consumer->view, &p->core))
             continue;
         who++;
-        leaving |= f->cancelling; /* one that is on its way out may count or not */
+        leaving |= f->cancelling; /* one that is being cancelled may count or not */
     }
     TRACE(w, "%s: asks %s of whoever is there", p->alias, key);
     bool told_to_stop = p->core.state == PROVIDER_STOPPING;
@@ -182,7 +182,7 @@ void job_finish(struct job *j)
 
 /* --- verbs --- */
 
-/* The call must be one that may be given to this provider, now. */
+/* The call must be one that may be sent to this provider now. */
 static void check_open(struct sim_provider *p, const struct flight *f,
                        const struct request *request)
 {
@@ -227,7 +227,7 @@ static void on_open(struct peer *self, struct call *call, const struct request *
     struct job *j = job_new(p, call);
     call->provider_data = j;
     w->depth++;
-    /* What a provider does before it has even returned. */
+    /* What a provider does inside `open`. */
     while (!j->over && chance(w, p->temper.in_verb)) {
         void (*const acts[])(struct job *) = {job_event,  job_ask,    job_ask,
                                               job_finish, job_finish, job_unask};
@@ -322,7 +322,7 @@ static void on_stop(struct provider *core)
     if (p->core.rests)
         CHECK(w, p->up && w->timers.now - p->used_at >= p->core.policy.idle_stop,
               "%s was put to rest, but was in use", p->alias);
-    else if (!p->sent_away) /* then it was too slow */
+    else if (!p->sent_away) /* then its start was too slow */
         p->failed = true;
     p->stopping = true;
     w->depth++;
@@ -384,7 +384,7 @@ void provider_free(struct sim_provider *p)
     mem_free(p);
 }
 
-/* A few names of which two are too long and some are everybody's, so that views must rename. */
+/* Few names, two of them too long, shared by all providers, so that views must rename. */
 static void add_random_item(struct catalog *c, struct world *w, enum item_kind kind)
 {
     static const char *const members[ITEM_KINDS] = {"name", "uri", "uriTemplate", "name"};
@@ -442,7 +442,7 @@ void provider_rise(struct sim_provider *p)
         return;
     if (!p->core.catalog || chance(w, 70))
         provider_offer(p);
-    /* Publishing tells consumers, one of which may have sent it away. */
+    /* Publishing calls consumers, one of which may have stopped the provider. */
     if (!p->alive || p->up || p->stopping)
         return;
     TRACE(w, "%s: up", p->alias);
@@ -481,7 +481,7 @@ void provider_call_for(struct sim_provider *p)
     provider_want(&p->core);
 }
 
-/* Unless it is being stopped as too slow, and the one who is told of that sends it away. */
+/* Notes that we stop it, unless the core is already stopping it because its start was too slow. */
 static void note_stop(struct sim_provider *p)
 {
     if (p->alive && p->core.state != PROVIDER_STOPPING)

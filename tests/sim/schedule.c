@@ -49,7 +49,7 @@ static void add_provider(struct world *w, size_t slot)
     router_tell_changes(w->router, &p->core);
 }
 
-/* One goes, or has gone, or comes: reload as the bridge does it, in steps. */
+/* A reload in steps, as in the bridge: a provider is withdrawn, removed when down, or added. */
 static void reload(struct world *w)
 {
     size_t slot = pick(w, MAX_PROVIDERS);
@@ -224,11 +224,11 @@ static void step_clock(struct world *w)
     w->advancing = false;
 }
 
-/* What may happen at all, and how often. */
+/* All possible steps, and how often they are taken. */
 static const struct {
     void (*step)(struct world *w);
     unsigned weight;
-    bool anywhere; /* also inside of a verb */
+    bool anywhere; /* also inside a verb */
 } steps[] = {
     {step_open, 30, true},    {step_finish, 22, true}, {step_event, 10, true},
     {step_ask, 9, true},      {step_answer, 14, true}, {step_cancel, 4, true},
@@ -303,7 +303,7 @@ static void world_begin(struct world *w)
             add_provider(w, i);
 }
 
-/* Everything must come to an end, whoever begins with it. */
+/* All calls must end, whether providers or consumers leave first. */
 static void world_drain(struct world *w)
 {
     TRACE(w, "the end");

@@ -1,9 +1,9 @@
 /*
  *     sim [--seed N] [--seeds COUNT] [--steps N] [-v]
  *
- * Runs COUNT (10000) schedules of N (2000) steps from seed N (1) on, or the one seed that was
- * named. The first that breaks a rule ends the run; it says how to replay it alone, and -v then
- * tells everything that happens.
+ * Runs COUNT (10000) schedules of --steps N (2000) steps, starting with --seed N (1); with --seed
+ * alone only that seed. The first failure ends the run and prints how to replay its seed; -v then
+ * prints every step.
  */
 #include "world.h"
 
@@ -18,7 +18,7 @@
 #include <unistd.h>
 
 #if defined(__has_feature) && !defined(__SANITIZE_ADDRESS__)
-#if __has_feature(address_sanitizer) /* as clang says it */
+#if __has_feature(address_sanitizer) /* clang */
 #define __SANITIZE_ADDRESS__ 1
 #endif
 #endif
@@ -26,12 +26,12 @@
 #ifdef __SANITIZE_ADDRESS__
 #include <sanitizer/common_interface_defs.h>
 
-size_t __sanitizer_get_current_allocated_bytes(void); /* gcc ships no header for it */
+size_t __sanitizer_get_current_allocated_bytes(void); /* gcc has no header for it */
 #endif
 
 enum { DEFAULT_SEEDS = 10000, DEFAULT_STEPS = 2000, SECONDS_PER_SEED = 20 };
 
-/* What is running, for those who only learn by a signal that it went wrong. */
+/* The running seed, for signal handlers and the sanitizer's callback. */
 static struct {
     uint64_t seed;
     size_t steps, passed;
@@ -68,7 +68,7 @@ void sim_fail(const struct world *w, const char *fmt, ...)
     va_end(ap);
     putchar('\n');
     say_how_to_replay();
-    _exit(1); /* what is still allocated is no news */
+    _exit(1); /* without a report of leaks */
 }
 
 static void on_alarm(int signo)
@@ -80,7 +80,7 @@ static void on_alarm(int signo)
 }
 
 #ifdef __SANITIZE_ADDRESS__
-/* The trace tells where memory came from; the time is better spent on more schedules. */
+/* The trace shows where memory came from, so short stacks are enough and save time. */
 const char *__asan_default_options(void);
 const char *__asan_default_options(void)
 {
@@ -89,8 +89,8 @@ const char *__asan_default_options(void)
 #endif
 
 /*
- * The core logs what goes wrong, and here everything does. The log is sent nowhere; what a
- * sanitizer has to say still comes out, and is followed by the seed.
+ * The core logs errors, of which there are many here. The log goes to /dev/null; reports of a
+ * sanitizer are still printed, followed by the seed.
  */
 static void be_quiet(void)
 {
@@ -103,10 +103,10 @@ static void be_quiet(void)
     if (!freopen("/dev/null", "w", stderr))
         exit(2);
     log_set_level(LOG_ERROR);
-    tzset(); /* else the first line of the log does, and keeps memory for it */
+    tzset(); /* else the first log line calls it, and the memory it keeps looks like a leak */
 }
 
-/* Known with the sanitizer only; else always the same. */
+/* Known only with the sanitizer, else 0. */
 static size_t allocated(void)
 {
 #ifdef __SANITIZE_ADDRESS__
@@ -116,7 +116,7 @@ static size_t allocated(void)
 #endif
 }
 
-/* One schedule, after which nothing of it may be left. */
+/* Runs one schedule, which must leave no memory allocated. */
 static void run(uint64_t seed, bool verbose)
 {
     size_t before = allocated();
@@ -146,7 +146,7 @@ int main(int argc, char **argv)
                                             {"steps", required_argument, NULL, 't'},
                                             {NULL, 0, NULL, 0}};
     uint64_t first = 1, count = DEFAULT_SEEDS;
-    static char output[4096]; /* so that saying something allocates nothing */
+    static char output[4096]; /* so that printing allocates nothing */
     bool verbose = false;
     int option;
 

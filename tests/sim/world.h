@@ -1,17 +1,17 @@
 /*
- * world: one schedule of random steps on the core, replayed by its seed.
+ * world: one schedule of random steps on the core, which its seed reproduces.
  *
  * A world is a router with its clock, some fake providers and consumers, and the calls between
  * them. One seed is one schedule: thousands of steps chosen at random, some of them inside the
- * verbs of others. Nothing looks at a real clock or at an address, so a seed is the same schedule
- * each time.
+ * verbs of others. Nothing depends on a real clock or on addresses of memory, so a seed gives the
+ * same schedule each time.
  *
- *     schedule.c   picks and takes the steps
- *     actors.h     what providers and consumers do by themselves (fake_provider.c, fake_consumer.c)
+ *     schedule.c   chooses and takes the steps
+ *     actors.h     the actions of providers and consumers (fake_provider.c, fake_consumer.c)
  *     check.c      what must be true of the core between two steps
  *
- * What must be true inside a verb is checked where the verb arrives. The first thing that is not
- * true ends the program with the command that replays it.
+ * What must be true inside a verb is checked in the fake peer that receives it. The first failed
+ * check ends the program, which prints the command that replays the seed.
  */
 #ifndef RIALTO_SIM_WORLD_H
 #define RIALTO_SIM_WORLD_H
@@ -35,14 +35,14 @@ struct world {
     size_t steps, step;
     bool verbose;
     bool draining;
-    bool advancing; /* inside of timers_advance */
+    bool advancing; /* inside timers_advance */
     bool dirty;     /* lists may have changed since they were last checked */
     unsigned depth;
     unsigned last_id, last_key, last_alias;
     struct approver approver;
     struct timers timers;
     struct router *router;
-    struct sim_provider *providers[MAX_PROVIDERS]; /* NULL where none is */
+    struct sim_provider *providers[MAX_PROVIDERS]; /* NULL for a free slot */
     struct sim_consumer consumers[MAX_CONSUMERS];
     size_t n_consumers;
     struct sim_view views[MAX_VIEWS];
@@ -51,11 +51,11 @@ struct world {
     size_t n_flights;
     struct job *jobs[MAX_JOBS];
     size_t n_jobs;
-    struct flight *dead_flights; /* freed between two steps: somebody may be looking still */
+    struct flight *dead_flights; /* freed between two steps: callers may still use them */
     struct job *dead_jobs;
 };
 
-/* One seed from its beginning to its end. */
+/* Runs one seed from its beginning to its end. */
 void world_run(uint64_t seed, size_t steps, bool verbose);
 
 /* splitmix64. */

@@ -1,6 +1,6 @@
 /*
- * unit: cmocka with the headers it wants before it, a random source that a seed repeats, and
- * blocks of exactly the size of their contents, so that the sanitizer sees one byte too far.
+ * unit: cmocka with the headers that must be included before it, a seeded random source, and
+ * blocks of exactly the size of their contents, so that the sanitizer catches reads past the end.
  */
 #ifndef RIALTO_TESTS_UNIT_H
 #define RIALTO_TESTS_UNIT_H
@@ -16,7 +16,7 @@
 
 #include <cmocka.h>
 
-/* splitmix64: small, good enough, and the same everywhere. */
+/* splitmix64: small, good enough, and the same on every machine. */
 static inline uint64_t unit_random(uint64_t *seed)
 {
     uint64_t z = *seed += 0x9e3779b97f4a7c15u;
@@ -31,7 +31,7 @@ static inline size_t unit_below(uint64_t *seed, size_t n)
     return (size_t)(unit_random(seed) % n);
 }
 
-/* Free it with unit_free. */
+/* A copy in a block of exactly its size; the caller frees it with unit_free. */
 static inline struct span unit_exact(struct span s)
 {
     char *copy = mem_alloc(s.n ? s.n : 1);

@@ -1,8 +1,8 @@
 // Requests to the daemon: JSON, with the token of this tab.
 
-const PATIENCE = 10_000; // for one answer
+const PATIENCE = 10_000; // ms to wait for one response
 
-/** A refusal, or with the status 0 no answer at all. */
+/** An error response, or no response at all (status 0). */
 export class Trouble extends Error {
   constructor(status, body = {}) {
     super([body?.error ?? `status ${status}`, body?.hint].filter(Boolean).join('\n'));
@@ -18,7 +18,7 @@ export const token = {
 };
 export const authorization = () => (token.get() ? { Authorization: `Bearer ${token.get()}` } : {});
 
-/** {value, text} of an answer, or Trouble. */
+/** Gives {value, text} of the response; throws Trouble. */
 export async function ask(path, { method, body, patience = PATIENCE } = {}) {
   let response, text, value;
   try {
@@ -30,7 +30,7 @@ export async function ask(path, { method, body, patience = PATIENCE } = {}) {
   } catch {
     throw new Trouble(0, { error: 'the daemon does not answer' });
   }
-  try { value = JSON.parse(text); } catch { /* not our daemon, then */ }
+  try { value = JSON.parse(text); } catch { /* not our daemon; refused below */ }
   if (!response.ok) throw new Trouble(response.status, value);
   if (value === undefined) throw new Trouble(response.status, { error: 'the answer is not JSON' });
   return { value, text };
@@ -39,5 +39,5 @@ export async function ask(path, { method, body, patience = PATIENCE } = {}) {
 export const get = async (path) => (await ask(path)).value;
 export const post = async (path, body = {}) => (await ask(path, { body })).value;
 
-/** A path from a list's address and names that may have any character in them. */
+/** The path of a list, or of an entry whose name may have any characters. */
 export const path = (list, ...names) => [`/api/${list}`, ...names.map(encodeURIComponent)].join('/');

@@ -1,4 +1,4 @@
-// What waits for a person's word, above every view: calls that are held, and tools that are not as they were approved.
+// What waits for approval, shown above every view: held calls, and tools that differ from what was approved.
 import { ask, path, post } from './api.js';
 import { $, button, list, make, pane, put } from './dom.js';
 import { on } from './events.js';
@@ -8,8 +8,8 @@ import { attempt } from './notice.js';
 import { wait } from './router.js';
 import { span } from './text.js';
 
-const ARMING = 700; // before a button that has just appeared under the pointer does anything
-const LINGER = 4000; // how long a decided call stays, so that the next does not slide under a click
+const ARMING = 700; // ms before a button works: it may have just appeared under the pointer
+const LINGER = 4000; // ms that a decided call stays, so that the next one does not move under the pointer
 
 const decided = new Map(); // id -> {item, word, at}: shown a little longer
 let waiting = new Map(); // id -> {item, json, until}
@@ -47,7 +47,7 @@ function row({ item: first, json }) {
 
 function show() {
   for (const [id, { at }] of decided) if (Date.now() - at > LINGER && !waiting.has(id)) decided.delete(id);
-  // In the order in which they came: what is there keeps its place.
+  // In the order in which they came, so that a row keeps its place.
   const all = [...[...decided].filter(([id]) => !waiting.has(id)).map(([, { item }]) => ({ item, json: '' })), ...waiting.values()]
     .sort((a, b) => Number(a.item.id) - Number(b.item.id));
   $('approvals').hidden = !all.length;
@@ -71,14 +71,14 @@ async function look() {
   busy = true;
   try {
     fill(await ask('/api/approvals'));
-  } catch { /* the stream will say that the daemon is gone */ }
+  } catch { /* events.js reports when the daemon does not answer */ }
   busy = false;
   if (again) look();
 }
 
 export function start() {
   on('hello', ({ now, before }) => {
-    if (before && before.pid !== now.pid) { // calls of another process have the numbers of earlier ones
+    if (before && before.pid !== now.pid) { // another process uses the same call numbers again
       waiting.clear();
       decided.clear();
       list($('approvals-list'), []);

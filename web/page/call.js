@@ -1,11 +1,11 @@
-// A request that a person makes from the page, up to its result: progress, the server's questions, tasks, the end.
+// A request that a person makes from the page, up to its result: progress, the server's questions, tasks.
 import { on } from './events.js';
 import { send } from './mcp.js';
 import { answers } from './questions.js';
 
 const ROUNDS = 30; // of questions
 
-/** Waits for the end of a task: looks when the daemon says that tasks have changed, and as often as the server wants. */
+/** Waits for the end of a task: asks when the daemon says that tasks have changed, and at the server's poll interval. */
 async function taskEnd(task, { server, signal, tell }) {
   let wake = () => {};
   const off = on('tasks', () => wake());
@@ -32,8 +32,8 @@ async function taskEnd(task, { server, signal, tell }) {
 }
 
 /**
- * Sends `method` with `members` and answers the server's questions until there is a result. `tell` hears {progress}, {log}
- * and {task}. Gives {message, text}, with `task` when the result is that of a task; null when the person gave it up.
+ * Sends `method` with `members` and answers the server's questions until there is a result. `tell` is called with {progress},
+ * {log} and {task}. Gives {message, text}, with `task` when the result is that of a task; null when the person cancelled.
  */
 export async function request(method, members, { signal, tell, ...options }) {
   let retry = '';

@@ -1,4 +1,4 @@
-// The views Calls (the last ones as they come) and of one call (its story, what it carried, replay).
+// The view Calls (the last ones as they come), and the view of one call (its story, arguments and result, replay).
 import { ask, path } from './api.js';
 import { by, check, choices, labelled, list, make, nothing, pane, put, section, select } from './dom.js';
 import { member, pretty, tokensOf } from './json.js';
@@ -13,7 +13,7 @@ import { clock, date, short, took } from './text.js';
 const ROWS = 100;
 
 export const nameOf = (client) => (client === null || client === undefined ? '' : typeof client === 'string' ? client : [client.name, client.version].filter(Boolean).join(' '));
-/** The number of a call whose number may be a text: later ones are greater. */
+/** The id of a call as a number (it may be a string): later calls have greater ones. */
 const order = (row) => Number(row.id);
 const wrong = (row) => row.state === 'failed' || row.state === 'error';
 
@@ -36,7 +36,7 @@ function callRow(first) {
   return { nodes: [row], fill };
 }
 
-/** Tasks under way, when there are any. */
+/** The open tasks, when there are any. */
 function tasks(scope) {
   const rows = make('tbody');
   const element = section('Tasks', make('div', { className: 'scroll-x' }, make('table', { className: 'plain' }, make('thead', {}, make('tr', {}, ...['Task', 'Server', 'Tool', 'State', 'Since', ''].map((t) => make('th', { scope: 'col' }, t || make('span', { className: 'unseen' }, 'Actions'))))), rows)));
@@ -101,7 +101,7 @@ export function showCalls(box, scope, { query }) {
     show();
     look();
   };
-  scope.on('hello', ({ now, before }) => { // calls of another process have the numbers of earlier ones
+  scope.on('hello', ({ now, before }) => { // another process uses the same call numbers again
     if (before?.pid === now.pid) return;
     rows.clear();
     list(body, []);
@@ -125,7 +125,7 @@ export function showCalls(box, scope, { query }) {
 
 // --- one call ---
 
-/** What a person would read of a call besides its story. */
+/** The arguments and the result of a call. */
 function carried(call, raw) {
   const json = (name) => (typeof call[name] === 'string' ? call[name] : pretty(member(raw, name)));
   const panes = [pane('Arguments', json('arguments'), { cut: call.cut?.arguments, size: call.arguments_bytes })];

@@ -9,7 +9,7 @@ const y = (v, most) => HEIGHT - 1 - (v / most) * (HEIGHT - 6);
 const round = (n) => Math.round(n * 10) / 10;
 
 const bars = (values, most) => values.map((v, i) => (v ? `M${round(x(i, values.length) + 0.5)} ${HEIGHT - 1}V${round(y(v, most))}h${round(WIDTH / values.length - 1)}V${HEIGHT - 1}z` : '')).join('');
-/** A line; where there is no value it is broken, and a value alone is as long as its minute. */
+/** A line with gaps where there is no value; a single value becomes a dash as wide as its minute. */
 function line(values, most) {
   const known = (i) => values[i] !== null && values[i] !== undefined;
   return values.map((v, i) => {
@@ -21,7 +21,7 @@ function line(values, most) {
 }
 
 /**
- * A chart with a title and words that say the same. `series` are [class, values]; `marks` are the places of restarts, from 0
+ * A chart with a title and a text that says the same. `series` are [class, values]; `marks` are the places of restarts, from 0
  * to 1.
  */
 export function chart(title, words, kind, series, marks = []) {

@@ -1,9 +1,9 @@
-// The configuration file as the daemon has it: an alert in every view while it is rejected.
+// The state of the configuration file in the daemon: an alert in every view while the file is rejected.
 import { get, Trouble } from './api.js';
 import { $, list, make, put } from './dom.js';
 import { on } from './events.js';
 
-/** `path` is the file's whole path, for those who start in another folder. */
+/** `path` is the file's whole path, for programs that are started in another folder. */
 export const configuration = { file: null, path: null, writable: false, state: 'ok', errors: [], listen: [], tokens: false };
 
 async function look() {

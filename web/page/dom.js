@@ -1,5 +1,5 @@
-// Elements. Names, arguments, results and log lines come from elsewhere: they are put into the page as text, never as HTML;
-// the page's Content-Security-Policy lets nothing else work.
+// Elements. Names, arguments, results and log lines come from others: they are put into the page as text, never as HTML;
+// the page's Content-Security-Policy allows nothing else.
 import { bytes, SHOWN, visible } from './text.js';
 
 export const $ = (id) => document.getElementById(id);
@@ -19,14 +19,14 @@ export const make = (tag, properties = {}, ...children) => dress(document.create
 /** An element of a drawing. */
 export const draw = (tag, attributes = {}, ...children) => dress(document.createElementNS('http://www.w3.org/2000/svg', tag), { attributes }, children);
 
-/** Changes a text only when it differs: a selection in it stays. */
+/** Changes a text only when it differs, so that a selection in it stays. */
 export function put(element, text) {
   const shown = visible(text ?? '');
   if (element.textContent !== shown) element.textContent = shown;
 }
 
 /**
- * Makes the children of `parent` those of `items`. A node is made once for each key and filled anew
+ * Makes the children of `parent` those of `items`. A node is made once for each key and filled again
  * each time, so that focus, selections and what was opened stay. `create` gives {nodes, fill}.
  */
 const rows = new WeakMap();
@@ -87,7 +87,7 @@ export const check = (text, checked, onchange) => {
 export const badge = (text, kind, title) => make('span', { className: 'badge', data: { kind }, ...(title && { title }) }, text);
 export const state = (word, text = word) => make('span', { className: 'state', data: { state: word } }, text);
 
-/** A section with a heading, and beside that what belongs to the heading. */
+/** A section with a heading, and controls beside the heading (`beside`). */
 export function section(title, ...children) {
   const aside = children[0]?.className === 'tools-of-section' ? [children.shift()] : [];
   const heading = make('h2', { id: `h${++ids}` }, title);
@@ -109,14 +109,14 @@ export function copyButton(text, what, word = 'Copy') {
   return element;
 }
 
-/** A file that is made here. */
+/** Lets the browser save a text as a file. */
 export function save(name, text, type = 'application/json') {
   const url = URL.createObjectURL(new Blob([text], { type }));
   make('a', { href: url, download: name }).click();
   setTimeout(() => URL.revokeObjectURL(url), 10_000);
 }
 
-/** A text to read, with a title, and how much of it is there. */
+/** A text with a title, its size, and a note when a part is missing. */
 export function pane(title, text, { cut, size, name = title } = {}) {
   const head = make('div', {}, make('span', {}, title));
   if (size !== undefined) head.append(make('span', {}, bytes(size)));
@@ -127,5 +127,5 @@ export function pane(title, text, { cut, size, name = title } = {}) {
     make('pre', { tabIndex: 0, attributes: { role: 'region' }, aria: { label: title } }, text));
 }
 
-/** What is empty, and what to do about it. */
+/** A note instead of an empty list, with what to do about it. */
 export const nothing = (...children) => make('p', { className: 'empty' }, ...children);

@@ -1,8 +1,8 @@
-// A server's entry in the configuration, in a dialog: the few members that most need as fields, all of it as JSON.
+// A server's entry in the configuration, in a dialog: the most used members as fields, all of it as JSON.
 import { make, put } from './dom.js';
 import { dialog } from './notice.js';
 
-/** Words as a shell takes them: quotes keep spaces. */
+/** Splits a command line into words; quotes around a word keep spaces. */
 export function words(text) {
   const found = [];
   for (const [, double, single, plain] of text.matchAll(/"((?:[^"\\]|\\.)*)"|'([^']*)'|(\S+)/g)) found.push(double !== undefined ? double.replace(/\\(.)/g, '$1') : single ?? plain);

@@ -1,15 +1,15 @@
-// The one event stream from the daemon, read by fetch so that it can carry a token; who listens for what, and coming back
-// when the daemon does.
+// The one event stream from the daemon, read by fetch so that it can carry a token; the listeners of each event, and
+// reconnecting.
 import { authorization, Trouble } from './api.js';
 
-const SILENCE = 60_000; // the daemon says something every 25 s
-const UNSEEN = 60_000; // how long a hidden tab keeps its stream
-const PAUSES = [100, 250, 500, 1000]; // between attempts; the last one again and again
+const SILENCE = 60_000; // ms until the stream counts as dead; the daemon sends something every 25 s
+const UNSEEN = 60_000; // ms that a hidden tab keeps its stream
+const PAUSES = [100, 250, 500, 1000]; // ms between attempts; the last one is repeated
 
 const listeners = new Map(); // name -> Set
 export const stream = { hello: null, connected: false };
 
-/** Calls `fn` for each event of this name; gives a function that ends it. Our own is `lost`. */
+/** Calls `fn` for each event of this name; gives a function that ends it. The event `lost` is made here. */
 export function on(name, fn) {
   if (!listeners.has(name)) listeners.set(name, new Set());
   listeners.get(name).add(fn);
@@ -71,7 +71,7 @@ async function read(control) {
   }
 }
 
-/** Opens the stream, and again whenever it breaks; a token that does not do is a person's business. */
+/** Opens the stream, and again whenever it breaks, except after 401 and 403: then a person has to give a token. */
 export async function connect() {
   clearTimeout(timer);
   current?.abort();
@@ -82,7 +82,7 @@ export async function connect() {
   } catch (e) {
     if (e instanceof Trouble) error = e;
   }
-  if (control !== current) return; // another one has taken over, or nobody looks
+  if (control !== current) return; // a newer stream has taken over, or the tab is hidden
   stream.connected = false;
   const pause = PAUSES[Math.min(failures++, PAUSES.length - 1)];
   emit('lost', { error, pause });
@@ -96,7 +96,7 @@ function close() {
   current = undefined;
 }
 
-// A tab that nobody sees gives its connection back after a while: browsers have six for each address.
+// A hidden tab closes its connection after a while: browsers allow six for each address.
 let hiding;
 document.addEventListener('visibilitychange', () => {
   clearTimeout(hiding);

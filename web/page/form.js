@@ -1,11 +1,11 @@
-// A form made from a JSON schema. Every field reads to a part of a tree (json.js) and is filled from one; what it was filled
-// with is given back as it was until a person changes it, so that digits typed as JSON stay.
+// A form made from a JSON schema. Every field gives a part of a tree (`read`, json.js) and takes one (`fill`). Until a person
+// changes a field it gives back exactly what it took, so that digits that were typed as JSON stay as they are.
 import { button, make, put } from './dom.js';
 import { Num, parse, treeOf, write, writePretty } from './json.js';
 import { kindOf } from './schema.js';
 import { short } from './text.js';
 
-const FIELDS = 400; // of one form; beyond that, and deeper than this, JSON is typed
+const FIELDS = 400; // of one form; for more fields, or more than DEPTH levels, JSON is typed
 const DEPTH = 8;
 const ABSENT = undefined;
 
@@ -63,7 +63,7 @@ const checks = {
 
 // --- fields ---
 
-/** What all fields share: label, words about it, what is wrong with it. */
+/** What all fields share: label, description, error message. */
 function frame(label, control, schema, required) {
   const id = `f${++ids}`;
   control.id = id;
@@ -91,7 +91,7 @@ function frame(label, control, schema, required) {
  */
 function simple(label, control, { schema, required, check, read, show, changed }) {
   const { element, mark } = frame(label, control, schema, required);
-  let kept = ABSENT; // what it was filled with
+  let kept = ABSENT; // what the field was filled with
   let isKept = true;
   const value = () => (isKept ? kept : read());
   const problem = () => {
@@ -142,7 +142,7 @@ function booleanField(label, { schema, required, changed }) {
     schema, required, changed, check: (v) => checks.boolean(v),
     read: () => (control.indeterminate ? ABSENT : control.checked),
     show(now) {
-      control.indeterminate = now === ABSENT && !required; // left alone it is not sent
+      control.indeterminate = now === ABSENT && !required; // an untouched checkbox is not sent
       control.checked = now === true;
     },
   });
@@ -312,7 +312,7 @@ function field(label, { root, part, seen, required, depth, room, changed }) {
   return makers[found.kind](short(label, 200), { root, required, depth, room, changed, ...found });
 }
 
-/** What stands in a field at first: its default, or those of its members. */
+/** The initial value of a field: its default, or those of its members. */
 function initial(root, part, seen, depth = 0, room = { left: FIELDS }) {
   const { kind, schema, seen: way } = kindOf(root, part, seen);
   if (schema.default !== undefined) return treeOf(schema.default);
@@ -341,7 +341,7 @@ export function formOf(schema, changed = () => {}) {
     form.fill(start);
     return { ...form, start };
   }
-  // Nothing is known of the arguments: there is the JSON alone.
+  // No form can be shown: the arguments are edited as JSON only.
   const empty = make('p', { className: 'about' }, found.kind === 'object' ? 'This takes more arguments than a form can show: type them as JSON.' : 'The schema of this names no arguments.');
   let kept = start;
   return { element: make('div', { className: 'fields' }, empty), read: () => kept, fill: (now) => { kept = now; }, validate: () => null, start };

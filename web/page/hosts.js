@@ -7,7 +7,7 @@ const program = () => configuration.program ?? 'rialto';
 const guarded = () => token.get() !== null || configuration.tokens;
 const stdio = () => ['stdio', ...(configuration.path ? ['-c', configuration.path] : [])];
 const quoted = (text) => (/^[-A-Za-z0-9_./:]+$/.test(text) ? text : `'${text.replaceAll("'", "'\\''")}'`);
-/** An entry with an address, and the header that a token needs, in the words of the host. */
+/** An entry with our address and, if needed, the header for a token; `bearer` is the host's reference to it. */
 const remote = (more, bearer) => ({ ...more, url: `${location.origin}/mcp`, ...(guarded() && { headers: { Authorization: `Bearer ${bearer}` } }) });
 
 export const hosts = [

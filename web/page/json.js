@@ -1,4 +1,4 @@
-// JSON as it was sent. JSON.parse would round numbers, sort names and drop doubled ones, so texts are taken apart into tokens;
+// JSON as it was sent. JSON.parse may round numbers, reorder names and drop duplicate ones, so texts are split into tokens;
 // a tree of them has Map for objects and Num for numbers, whose digits stay as they were written.
 
 export const tokensOf = (json) => json.match(/"[^"\\]*(?:\\.[^"\\]*)*"|[[\]{},:]|[^\s[\]{},:"]+/gs) ?? [];
@@ -29,7 +29,7 @@ export function pretty(tokens) {
   }).join('');
 }
 
-/** A number by its digits. */
+/** A number, as the text of its digits. */
 export class Num {
   constructor(text) { this.text = text; }
 }
@@ -78,7 +78,7 @@ export function write(value) {
 }
 export const writePretty = (value) => pretty(tokensOf(write(value)));
 
-/** A text that may be JSON, in lines. Very long ones are left as they are: nobody reads them whole. */
+/** A text, indented if it is JSON. Very long texts are left as they are: nobody reads them whole. */
 export function readable(text) {
   if (text.length > 1 << 20) return text;
   try {

@@ -1,4 +1,4 @@
-// A call as a line for the shell: by curl, a request of its own that needs no session, or by `rialto call`.
+// A call as a line for the shell: with curl, as one request without a session, or with `rialto call`.
 import { token } from './api.js';
 import { configuration } from './configuration.js';
 import { requestOf } from './mcp.js';
@@ -7,7 +7,7 @@ import { tokensOf } from './json.js';
 /** A text as one word of sh. */
 export const quote = (text) => (/^[-A-Za-z0-9_@%+=:,./]+$/.test(text) ? text : `'${text.replaceAll("'", "'\\''")}'`);
 
-/** JSON in one line: what may stand between its tokens is left out. */
+/** JSON in one line, without white space between its tokens. */
 export const oneLine = (json) => tokensOf(json).join('');
 
 export function curlLine(method, members, options) {

@@ -1,5 +1,5 @@
-// The page that people get at the daemon's address: what stands around every view, and what happens when the daemon goes and
-// comes. Nothing is polled: the daemon tells (events.js), and views ask for what they show.
+// The page at the daemon's address: the frame around every view, and what happens when the daemon stops and comes back.
+// Nothing is polled: the daemon sends events (events.js), and views then ask for what they show.
 import * as approvals from './approvals.js';
 import { ask, token } from './api.js';
 import * as configuration from './configuration.js';
@@ -25,7 +25,7 @@ const views = [
   ['servers', 'Servers', showServers, showServer], ['log', 'Log', showLog],
 ];
 
-// --- how all is ---
+// --- health ---
 
 const words = { ok: 'All is well', degraded: 'Degraded', down: 'Down' };
 let states = ''; // of all servers, to know when to ask again
@@ -46,12 +46,12 @@ function serversChanged(rows) {
   showHealth().catch(() => {});
 }
 
-// --- the daemon comes and goes ---
+// --- connected or not ---
 
 let started = false;
 
 function greeted({ now, before }) {
-  if (before && before.version !== now.version) location.reload(); // it was updated, and this page with it
+  if (before && before.version !== now.version) location.reload(); // the daemon was updated, and this page with it
   for (const id of ['lost', 'token']) $(id).hidden = true;
   document.body.classList.remove('lost');
   $('main').hidden = false;

@@ -9,7 +9,7 @@ export const TASKS = `${META}tasks`;
 const capabilities = { elicitation: { form: {}, url: {} }, sampling: {}, roots: {} };
 let ids = 0;
 
-/** A text as the value of a header: in base64 where it must be. */
+/** A text as the value of a header, in base64 where that is necessary. */
 export function headerValue(text) {
   if (/^[\x21-\x7e]([\x20-\x7e]*[\x21-\x7e])?$/.test(text) && !/^=\?base64\?.*\?=$/.test(text)) return text;
   const raw = new TextEncoder().encode(text);
@@ -18,7 +18,7 @@ export function headerValue(text) {
   return `=?base64?${btoa(binary)}?=`;
 }
 
-/** What is said besides the parameters: the version, and who asks. */
+/** The _meta of a request: the version, and who asks. */
 function meta(able, more = {}) {
   return JSON.stringify({ [`${META}protocolVersion`]: VERSION, [`${META}clientCapabilities`]: able, [`${META}clientInfo`]: { name: 'rialto-page', version: '1' }, ...more });
 }
@@ -36,8 +36,8 @@ export function requestOf(method, members, { name, headers = {}, able = {}, id =
 }
 
 /**
- * Sends a request. Gives {message, text} of the answer; `heard` gets each notification that comes before. Trouble when the
- * daemon refuses; AbortError when `signal` ends it, which cancels the request.
+ * Sends a request. Gives {message, text} of the response; `heard` is called with each notification before it. Throws Trouble
+ * when the daemon refuses the request, AbortError when `signal` aborts it, which also cancels the request.
  */
 export async function send(method, members, { server, signal, heard = () => {}, tasks = false, progress = true, ...more } = {}) {
   const able = tasks ? { ...capabilities, extensions: { [TASKS]: {} } } : capabilities;
@@ -67,7 +67,7 @@ function finish(response, text) {
   return { message, text };
 }
 
-/** What a request must repeat in headers because its tool's schema says so. */
+/** The arguments that a request must repeat in headers because the tool's schema says so. */
 export function parameterHeaders(schema, values) {
   const found = {};
   for (const [name, part] of Object.entries(schema?.properties ?? {})) {

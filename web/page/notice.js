@@ -1,4 +1,4 @@
-// Words to the person: what did not work, and questions that must be answered before something is done.
+// Messages to the person: what did not work, and questions that must be answered before something is done.
 import { $, button, make, put } from './dom.js';
 
 export function say(text) {
@@ -6,7 +6,7 @@ export function say(text) {
   put($('notice-text'), text);
 }
 
-/** Does something, and says so when it could not. Was it done? */
+/** Calls `what` and shows an error message when it fails; gives whether it worked. */
 export async function attempt(what) {
   try {
     await what();
@@ -52,5 +52,5 @@ export function dialog(title, content, buttons, { check = () => true, signal, cl
   });
 }
 
-/** Asks before something is done that cannot be taken back. */
+/** Asks for confirmation before something is done. */
 export const sure = async (title, text, verb) => await dialog(title, [make('p', {}, text)], [['Cancel', false], [verb, true, 'danger']]) === true;

@@ -5,7 +5,7 @@ import { count, short } from './text.js';
 
 const ROWS = 200, TOOLS = 30;
 
-/** A page's tools; many are told by their number. */
+/** A page's tools; beyond the first ones only their number. */
 const toolsOf = (names) => make('ul', { className: 'chips' }, ...names.slice(0, TOOLS).map((n) => make('li', {}, short(n, 80))), names.length > TOOLS && make('li', {}, `and ${count(names.length - TOOLS)} more`));
 
 function row(p) {

@@ -8,7 +8,7 @@ import { short } from './text.js';
 const BUTTONS = [['Decline', 'decline'], ['Accept', 'accept', 'main']];
 const field = (label, control) => make('div', { className: 'field' }, make('label', { htmlFor: control.id }, label), control);
 
-/** Gives the answer as JSON, or null when the person closed the question: the call is then cancelled. */
+/** Each gives the answer as JSON, or null when the person closed the question: the call is then cancelled. */
 const kinds = {
   async 'elicitation/create'(params, signal) {
     const message = make('p', { className: 'message' }, short(String(params.message ?? ''), 5000));
@@ -54,7 +54,7 @@ async function unknown(request, signal) {
   return said && JSON.stringify({ action: said });
 }
 
-/** The JSON of all answers, or null. */
+/** The JSON of the answers to all requests, or null when one was closed. */
 export async function answers(requests, signal) {
   const found = [];
   for (const [key, request] of Object.entries(requests ?? {})) {

@@ -16,7 +16,7 @@ function outcome({ same, diff, id, note }) {
   return [make('p', {}, make('strong', {}, same ? 'The answer is the same.' : 'The answer differs:'), ' ', id !== undefined && link(`Call ${id}`, 'calls', id), note && ` ${note}`), ...(same ? [] : [difference(diff ?? [])])];
 }
 
-/** The buttons and the place of the outcome; `server` gives the chosen server, or nothing for the same one. */
+/** The button, and the element that shows the outcome; `server` gives the chosen server, or nothing for the same one. */
 export function replayParts(call, server) {
   const shown = make('div', { className: 'replayed', tabIndex: -1, attributes: { role: 'status' } });
   const run = async (confirm) => (await ask(`${path('calls', call.id)}/replay`, { body: { ...(server() && { server: server() }), ...(confirm && { confirm }) }, patience: 0 })).value;

@@ -1,4 +1,4 @@
-// Results shown as what they are. Pictures and sounds come from memory (blob:), never from an address that a server names;
+// Shows results by their type. Pictures and sounds come from memory (blob:), never from an address that a server names;
 // drawings (SVG) and unknown types are not drawn.
 import { badge, make, pane, save, button } from './dom.js';
 import { member, pretty, readable, tokensOf } from './json.js';
@@ -10,7 +10,7 @@ const SOUNDS = ['audio/wav', 'audio/x-wav', 'audio/wave', 'audio/mpeg', 'audio/m
 const ROWS = 200, COLUMNS = 30; // of a table
 
 const urls = new Set();
-/** Gives the memory of pictures that are shown no more back. */
+/** Frees the memory of pictures and sounds that are not shown any more. */
 export function forgetPictures() {
   for (const url of urls) URL.revokeObjectURL(url);
   urls.clear();

@@ -5,7 +5,7 @@ import { short } from './text.js';
 
 let views; // [name, title, show of the list, show of one]
 let scope;
-let badge = 0; // what waits for a person
+let badge = 0; // how many things wait for a person
 
 /** {view, name, query} of an address. */
 function parse(hash) {
@@ -24,7 +24,7 @@ export function address(view, name, query = {}) {
 }
 export const link = (text, ...where) => make('a', { href: address(...where) }, text);
 
-/** Notes in the address what was chosen in this view: another entry of the history is not made for it. */
+/** Puts what was chosen in this view into the address, without a new entry in the history. */
 export const note = (...where) => history.replaceState(history.state, '', address(...where));
 
 export const go = (...where) => { location.hash = address(...where); };

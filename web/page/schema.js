@@ -1,5 +1,5 @@
-// JSON schemas of tools, as far as a form can show them. A reference is followed inside the document only; where it comes
-// round again or points elsewhere there is no form, and nothing is ever fetched.
+// JSON schemas of tools, as far as a form can show them. A reference is followed inside the document only; for
+// one that is circular or points elsewhere there is no form, and nothing is ever fetched.
 
 const own = (object, name) => (object !== null && typeof object === 'object' && Object.hasOwn(object, name) ? object[name] : undefined);
 const isSchema = (value) => value !== null && typeof value === 'object' && !Array.isArray(value);
@@ -29,8 +29,8 @@ function merge(base, more) {
 }
 
 /**
- * The schema that stands behind references and allOf, or null when there is none to show. `seen` has the references that
- * led here; those of the answer are in its second part.
+ * [schema, seen]: a schema with its references and allOf resolved, or null when there is none to show; and `seen`, the
+ * references that led here, with those that were followed now.
  */
 export function resolve(root, schema, seen = []) {
   let now = schema;
@@ -57,7 +57,7 @@ export function resolve(root, schema, seen = []) {
   return [now, way];
 }
 
-/** The one schema of "this or null", as many languages write what is optional. */
+/** The one schema of "this or null", as many languages write an optional value. */
 function withoutNull(schema) {
   for (const word of ['anyOf', 'oneOf']) {
     const kinds = own(schema, word);

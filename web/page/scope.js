@@ -1,5 +1,5 @@
-// What a view has under way while it is shown: events it listens for, timers, lists that it keeps up to date. All of it ends
-// when another view takes its place.
+// What a view uses while it is shown: listeners for events, timers, lists that are kept up to date. All of it ends when
+// another view is shown.
 import { ask } from './api.js';
 import { on } from './events.js';
 
@@ -14,7 +14,7 @@ export class Scope {
     this.#ends.push(() => clearInterval(timer));
   }
 
-  /** Runs `fn` at the end. */
+  /** Runs `fn` when the view is left. */
   after(fn) { this.#ends.push(fn); }
 
   close() {
@@ -24,13 +24,13 @@ export class Scope {
 
   /**
    * Asks for `path` now, when one of `topics` has changed, and when the daemon came back; gives each answer to `fill`, or an
-   * error to `fail`. One question at a time, and at most one that waits. Gives a function that asks again.
+   * error to `fail`. One request at a time, and at most one that waits. Gives a function that asks again.
    */
   keep(path, topics, fill, fail = () => {}) {
     let busy = false, again = false;
     const look = async () => {
       if (busy) {
-        again = true; // what is under way may have been asked before it happened
+        again = true; // the request under way may be older than the change
         return;
       }
       busy = true;

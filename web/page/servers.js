@@ -15,7 +15,7 @@ const ORDERS = {
 const NAMES = { login: 'Sign in', start: 'Start', stop: 'Stop', restart: 'Restart', enable: 'Enable', disable: 'Disable', edit: 'Edit', remove: 'Remove' };
 export const stateWord = (state) => String(state).replace('needs_sign_in', 'needs sign-in');
 
-/** A tab for the sign-in, opened at once: later, browsers would take it for a pop-up. */
+/** Opens the tab for the sign-in at once: later, browsers would block it as a pop-up. */
 async function signIn(server) {
   const tab = window.open('about:blank');
   if (tab) tab.opener = null;
@@ -30,7 +30,7 @@ async function signIn(server) {
   }
 }
 
-/** What a button does; stopping and removing are asked for first. */
+/** What a button does; stopping, removing, and restarting during calls need a confirmation. */
 export async function order(verb, server) {
   const at = path('servers', server.name);
   const open = server.in_flight ? ` ${plural(server.in_flight, 'call')} under way will be ended.` : '';
@@ -58,7 +58,7 @@ async function edit(name) {
 
 export const orderButton = (verb, server) => action(NAMES[verb], () => order(verb, server()), { data: { verb }, aria: { label: `${NAMES[verb]} ${server().name}` } });
 
-/** Since when, until when, and what is missing: "failing for 3 min, next try in 12 s, needs GITHUB_TOKEN". */
+/** For how long it is in this state, and when the next try is: "for 3 min, next try in 12 s". */
 export function stateWords(server) {
   const left = server.next_try_ms === null || server.next_try_ms === undefined ? null : server.next_try_ms - (Date.now() - (server.heard ?? Date.now()));
   const from = server.state === 'failing' ? server.failing_since ?? server.since : server.since;
@@ -98,7 +98,7 @@ function serverRow(first) {
   return { nodes: [row], fill };
 }
 
-/** The rows of all servers, kept up to date; those that are disabled or left out are among them. `show` gets them, sorted as the daemon has them. */
+/** Keeps the rows of all servers up to date, including disabled and left out ones, and calls `show` with them, in the daemon's order. */
 function keepServers(scope, show) {
   const rows = new Map();
   const told = () => show([...rows.values()]);

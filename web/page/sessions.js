@@ -1,4 +1,4 @@
-// The view Sessions: who is connected, and the end of it; the bus, where there is one.
+// The view Sessions: who is connected, and ending a session; the bus, where there is one.
 import { path, post } from './api.js';
 import { busPart } from './bus.js';
 import { by, list, make, put } from './dom.js';

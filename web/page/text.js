@@ -1,8 +1,8 @@
-// Texts for people: what cannot be seen made visible, times and sizes in words, dates as the browser's language writes them.
+// Texts for people: invisible characters made visible, times and sizes in words, dates as the browser's language writes them.
 
-export const SHOWN = 200_000; // characters of one text
+export const SHOWN = 200_000; // characters of one text that are shown
 
-/** What cannot be seen, or turns other text around, is shown by its number. */
+/** Shows the code point of characters that are invisible or change the direction of text. */
 export function visible(text, most = SHOWN) {
   const whole = String(text);
   const shown = whole.slice(0, most + 1).replace(/(?![\t\n])[\p{Cc}\p{Cf}\p{Zl}\p{Zp}]/gu, (c) => `\\u{${c.codePointAt(0).toString(16)}}`);
@@ -28,7 +28,7 @@ const times = new Intl.DateTimeFormat(languages, { timeStyle: 'medium' });
 const dates = new Intl.DateTimeFormat(languages, { dateStyle: 'medium', timeStyle: 'medium' });
 
 export const count = (n) => numbers.format(n);
-/** A time that is none comes from a server: it is shown as it came, or not at all. */
+/** Formats a time; what is no time comes from a server and is shown as it came. */
 const written = (format, time) => (Number.isNaN(Date.parse(time)) ? short(String(time ?? ''), 40) : format.format(new Date(time)));
 export const clock = (time) => written(times, time);
 export const date = (time) => written(dates, time);

@@ -54,7 +54,7 @@ const kinds = {
 
 // --- arguments: the form, and the JSON beside it ---
 
-/** {element, text, values, check}: `text` is what is sent, as it was typed if it was typed. */
+/** {element, text, values, check}: `text` is the JSON that is sent, exactly as it was typed. */
 function argumentsOf(schema, start) {
   const json = make('textarea', { id: 'arguments-json', className: 'json', rows: 10, spellcheck: false, attributes: { autocapitalize: 'off' } });
   const wrong = make('p', { className: 'wrong', id: 'json-wrong', hidden: true });
@@ -92,7 +92,7 @@ function argumentsOf(schema, start) {
     element: make('div', { className: 'arguments' }, form.element, make('div', { className: 'beside' }, make('label', { htmlFor: json.id }, 'Arguments as JSON'), json, wrong)),
     text: () => json.value.trim() || '{}',
     values: read,
-    /** Marks what is wrong and goes there; is all well? */
+    /** Marks what is wrong and moves the focus there; true when nothing is. */
     check() {
       let bad;
       try {
@@ -108,7 +108,7 @@ function argumentsOf(schema, start) {
   };
 }
 
-/** Offers what the server would complete an argument with. */
+/** Offers the server's completions for an argument. */
 function complete(element, item, kind, scope) {
   const reference = kinds[kind].reference?.(item);
   if (!reference || !mayChange()) return;
@@ -125,7 +125,7 @@ function complete(element, item, kind, scope) {
           const { message } = await send('completion/complete', `"ref":${JSON.stringify(reference)},"argument":${JSON.stringify({ name, value: control.value })}`, { server: item.hidden ? item.server : undefined, progress: false });
           const values = message.result?.completion?.values;
           if (scope.open && Array.isArray(values)) options.replaceChildren(...values.slice(0, 100).map((v) => make('option', { value: String(v) })));
-        } catch { /* it has none to offer */ }
+        } catch { /* the server has no completions */ }
       }, 150);
     };
     control.addEventListener('input', look);

@@ -69,7 +69,7 @@ export function showTools(box, scope, { query }) {
     brief: 1, limit: PAGE, offset: asked.from, ...(asked.q && { q: asked.q }), ...(asked.kind && { kind: asked.kind }), ...(asked.server && { server: asked.server }), ...(asked.view && { view: asked.view }), ...(asked.hidden && { hidden: 1 }),
   })}`;
   function fill({ total, tokens, items }) {
-    if (!items.length && asked.from) { // some have gone
+    if (!items.length && asked.from) { // there are fewer items than before
       changed({});
       return;
     }
@@ -98,7 +98,7 @@ export function showTools(box, scope, { query }) {
   }
   grouping.onchange = () => changed({ by: grouping.value });
   scope.after(() => clearTimeout(timer));
-  const seenBy = labelled('View', view); // what its agents see
+  const seenBy = labelled('View', view); // what the agents of a view see
   seenBy.hidden = !asked.view;
   box.append(make('div', { className: 'filters', attributes: { role: 'search' } }, labelled('Search', search), labelled('Kind', kind), labelled('Server', server), seenBy, labelled('Group', grouping),
     check('Show hidden', asked.hidden, (hidden) => changed({ hidden })), sum), found, pager);

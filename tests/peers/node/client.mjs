@@ -1,5 +1,5 @@
-// A client of the matrix on the official SDK, 1 (any release) or 2: see ../matrix.mjs for what it is told
-// and what it prints.
+// A client of the matrix on the official SDK, 1 (any release) or 2: see ../matrix.mjs for its input and
+// output.
 //   client.mjs SDK-FOLDER|2 JSON
 import fs from 'node:fs';
 import { createRequire } from 'node:module';
@@ -15,7 +15,7 @@ const types = two ? {} : await import(`${dist}/types.js`);
 const sleep = (ms) => new Promise((resolve) => { setTimeout(resolve, ms); });
 
 async function transport() {
-  if (way === 'sse' && !two) { // the first releases leave it to their users to have an EventSource
+  if (way === 'sse' && !two) { // the first releases expect their users to provide an EventSource
     const beside = createRequire(`${dist}/types.js`);
     globalThis.EventSource ??= beside('eventsource').EventSource ?? beside('eventsource');
   }
@@ -27,7 +27,7 @@ async function transport() {
   return new (await take(file, name))(new URL(url));
 }
 
-let version; // what was agreed upon: SDK 1 tells its transport alone, and its first releases nobody
+let version; // the negotiated one: SDK 1 tells only its transport, its first releases tell nothing
 const logs = [];
 const updates = [];
 const client = new (await take('index', 'Client'))({ name: 'peer-client', version: '1' }, {

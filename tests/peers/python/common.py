@@ -72,7 +72,7 @@ def listen(app, path):
     import uvicorn
     sock = socket.socket()
     sock.bind(("127.0.0.1", 0))
-    sock.listen(64)  # before it is told: some clients are fast
+    sock.listen(64)  # before the address is printed: some clients are fast
     print(f"listening on http://127.0.0.1:{sock.getsockname()[1]}{path}", flush=True)
     uvicorn.Server(uvicorn.Config(app, log_level="error", timeout_graceful_shutdown=1)).run(sockets=[sock])
 

@@ -53,7 +53,7 @@ async def langchain():
         if step["name"] not in tools:
             raise LookupError(step["name"])
         got = await tools[step["name"]].ainvoke(step.get("args") or {})
-        return [{k: v for k, v in block.items() if k != "id"} for block in got]  # that id is theirs, and random
+        return [{k: v for k, v in block.items() if k != "id"} for block in got]  # the framework's own random id
 
     async def read(step):
         return [[blob.mimetype, str(blob.data)] for blob in await client.get_resources("peer", uris=step["uri"])]

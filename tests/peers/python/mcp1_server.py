@@ -143,7 +143,7 @@ for name in ["Subscribe", "Unsubscribe", "SetLevel"]:
 
 
 def initialization(make=server.create_initialization_options):
-    # No release of SDK 1 declares subscriptions by itself, though all of them can do them.
+    # No release of SDK 1 declares subscriptions by itself, though all of them support them.
     options = make()
     options.capabilities.resources.subscribe = True
     return options

@@ -29,7 +29,7 @@ fn read<T: serde::de::DeserializeOwned>(value: Value) -> T {
 
 struct Server;
 
-/// A result, whole; the SDK takes the mark off again for clients of the initialize era.
+/// A complete result; the SDK removes resultType for clients of the initialize era.
 fn result<T: serde::de::DeserializeOwned>(mut value: Value) -> T {
     value["resultType"] = json!("complete");
     read(value)
@@ -47,7 +47,7 @@ fn row(table: &str, member: &str, key: &str, value: &str) -> Option<Value> {
     OFFERED[table].as_array().unwrap().iter().find(|r| r[member][key] == value).cloned()
 }
 
-/// Puts arguments into the holes of a text in JSON.
+/// Replaces {name} in a JSON text by arguments.
 fn fill(value: &Value, args: &Value) -> Value {
     let mut s = value.to_string();
     for (name, value) in args.as_object().into_iter().flatten() {

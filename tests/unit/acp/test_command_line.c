@@ -1,8 +1,8 @@
-/* Component command lines: shell words, variables, JSON, a dialect before them. */
+/* Component command lines: shell words, variables, JSON, and a dialect in front. */
 #include "../unit.h"
 #include "acp/command_line.h"
 
-/* argv joined by |, then env joined by ; */
+/* `expected` is argv joined by "|", then env joined by ";". */
 static void expect(const char *line, const char *expected)
 {
     struct command_line c;

@@ -1,4 +1,4 @@
-/* A walk over every row of the two dialect tables, against messages written down from acp.md. */
+/* Every row of the two dialect tables, compared with messages written out by hand. */
 #include "../unit.h"
 #include "acp/mcp_dialects.h"
 #include "acp/proxy_dialects.h"
@@ -47,7 +47,7 @@ static void test_proxy_rows(void **state)
         assert_int_equal(proxy_dialect_parse(span_str(row->name)), d);
         assert_int_equal(proxy_dialect_of_envelope(quoted(&b, row->forward_request)), d);
         assert_int_equal(proxy_dialect_of_envelope(quoted(&b, row->deliver_notification)), d);
-        /* Those that are greeted by plain initialize are told by the offer, not by the method. */
+        /* Dialects that use plain initialize are recognised by the offer, not by the method. */
         assert_int_equal(proxy_dialect_of_initialize(quoted(&b, row->initialize)),
                          row->offers ? P_UNKNOWN : d);
         assert_int_equal(row->offers, strcmp(row->initialize, "initialize") == 0);
@@ -172,7 +172,7 @@ static void test_choice(void **state)
     assert_int_equal(mcp_dialect_guess(BY_URL, false), M2);
     assert_int_equal(mcp_dialect_guess(BY_ID, false), M3);
     assert_int_equal(mcp_dialect_guess(BY_SERVER_ID, true), M3);
-    /* -32601 to connect: down to the one without connections, by the form of the declaration. */
+    /* After -32601 to connect the next older dialect is tried, down to one without connections. */
     assert_int_equal(mcp_dialect_after(M1, BY_URL), M3A);
     assert_int_equal(mcp_dialect_after(M3A, BY_URL), M0);
     assert_int_equal(mcp_dialect_after(M0, BY_URL), M_NONE);

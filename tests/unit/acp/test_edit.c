@@ -1,4 +1,4 @@
-/* One member changed, every other byte as it was. */
+/* One member is changed, every other byte stays the same. */
 #include "../unit.h"
 #include "acp/json_edit.h"
 

@@ -1,4 +1,4 @@
-/* The end of what a component wrote to its stderr: how much of it, where it is cut, what it hides.
+/* The end of a component's stderr: how much is kept, where it is cut, and that secrets are hidden.
  */
 #include "../unit.h"
 #include "acp/last_words.h"
@@ -41,7 +41,7 @@ static void test_cut_at_a_line(void **state)
     assert_true(span_is(end_of(&w, 14, &out), MARK "bbbb\ncccc\n"));
     assert_true(span_is(end_of(&w, 10, &out), MARK "bbbb\ncccc\n"));
     assert_true(span_is(end_of(&w, 9, &out), MARK "cccc\n"));
-    /* Not when a line is nearly all there is. */
+    /* Not cut at a line when that would leave almost nothing. */
     assert_true(span_is(end_of(&w, 4, &out), MARK "ccc\n"));
     last_words_add(&w, SPAN("dddd\n"));
     assert_true(span_is(end_of(&w, 15, &out), MARK "bbbb\ncccc\ndddd\n"));
@@ -65,7 +65,7 @@ static void test_cut_at_a_character(void **state)
         assert_int_equal(shown.n, left[max]);
         assert_true(utf8_valid(shown));
     }
-    /* What is no UTF-8 at all is not eaten up in search of a character. */
+    /* Bytes that are not UTF-8 are not all skipped in search of a character. */
     last_words_reset(&w);
     last_words_add(&w, SPAN("\x80\x80\x80\x80\x80\x80\x80\x80\x80\x80"));
     assert_int_equal(end_of(&w, 8, &out).n, sizeof MARK - 1 + 5);
@@ -73,7 +73,7 @@ static void test_cut_at_a_character(void **state)
     buf_fini(&out);
 }
 
-/* Megabytes in pieces of every size: what is kept stays bounded and is the end of them. */
+/* Megabytes in pieces of every size: the kept part is bounded and is the end of the output. */
 static void test_flood(void **state)
 {
     struct last_words w = {0};
@@ -102,7 +102,7 @@ static void test_flood(void **state)
     buf_fini(&out);
 }
 
-/* A secret that the cut goes through must not be shown by its second half. */
+/* The second half of a secret that is cut in two must not be shown. */
 static void test_secret_on_the_edge(void **state)
 {
     static const char secret[] = "correct-horse-battery-staple";

@@ -1,4 +1,4 @@
-/* Reading a message once, and taking it out of every kind of envelope. */
+/* Reading a message once, and extracting it from every kind of envelope. */
 #include "../unit.h"
 #include "acp/words.h"
 
@@ -86,7 +86,7 @@ static void test_nested_envelope(void **state)
     assert_span(acp_first(&m, ACP_CONNECTION_ID, ACP_CONNECTION_ID_OLD).value, "\"c\"");
 }
 
-/* M0b: an MCP message whose server and method are the name of the ACP message. */
+/* M0b: the method name of the ACP message contains the server and method of the MCP message. */
 static void test_carried_in_the_name(void **state)
 {
     struct acp_message m;

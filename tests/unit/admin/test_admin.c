@@ -1,6 +1,6 @@
-/* What the daemon says of itself: a whole hub, without sockets, and its servers as processes.
- * bus-and-aggregator §11.2 item 8: overall ok, degraded or down, in both readings; item 11: the
- * events, as the metrics count them. */
+/* What the daemon reports of itself, with a whole hub without sockets, and servers as processes:
+ * the overall health (ok, degraded or down, in both readings), the status, and the metrics with
+ * their counts of events. */
 #include "../hub/hub_rig.h"
 
 #include "admin/inside.h"
@@ -17,13 +17,13 @@ struct fixture {
     struct rig_agent ann; /* sees all servers */
 };
 
-/* Nothing is started. */
+/* Makes the hub without starting it. */
 static void begin(struct fixture *x, const char *yaml)
 {
     *x = (struct fixture){0};
     rig_prepare(&x->rig, yaml);
     x->hub = hub_new(x->rig.loop, x->rig.config, NULL);
-    prctl(PR_SET_DUMPABLE, 1, 0, 0, 0); /* the leak checker has to look into this process */
+    prctl(PR_SET_DUMPABLE, 1, 0, 0, 0); /* the leak checker must be able to read this process */
     x->rig.bridge = hub_bridge(x->hub);
     x->admin = admin_new(x->hub);
 }
@@ -89,23 +89,23 @@ static void test_both_readings_of_overall_health(void **state)
     (void)state;
     begin(&x, "servers: {a: {command: FAKE}, b: {command: FAKE}, c: {command: FAKE}}");
     hub_start(x.hub);
-    expect_health(&x, "down", "down"); /* nothing has come up yet */
+    expect_health(&x, "down", "down"); /* no server is up yet */
     start(&x);
     expect_health(&x, "ok", "ok");
     kill_server(&x, "c");
     expect_health(&x, "degraded", "down");
-    /* What was stopped on purpose is not missed. */
+    /* A server that was stopped on purpose does not count as down. */
     provider_halt(server(&x, "c"));
     expect_health(&x, "ok", "ok");
     kill_server(&x, "a");
     expect_health(&x, "degraded", "down");
     kill_server(&x, "b");
-    if (server(&x, "a")->state != PROVIDER_READY) /* else this machine is very slow today */
+    if (server(&x, "a")->state != PROVIDER_READY) /* else the machine is slow: a is up again */
         expect_health(&x, "down", "down");
     end(&x);
 }
 
-/* A server that lacks a secret is left out, and missed. */
+/* A server that lacks a secret is left out, and counts as down. */
 static void test_a_server_that_is_left_out(void **state)
 {
     struct fixture x;
@@ -170,7 +170,7 @@ static void test_status_of_a_server(void **state)
     assert_true(span_is(member(&out, "calls"), "2"));
     assert_true(span_is(member(&out, "crashes"), "1"));
     assert_true(span_eq(member(&out, "pid"), buf_view(&pid)));
-    /* It is well again, but one may still want to know. */
+    /* The server is ready again, but its last error is still shown. */
     assert_true(member(&out, "last_error").n > strlen("\"\""));
     assert_int_equal(member(&out, "last_error_at").n, strlen("\"2026-02-18T06:30:24Z\""));
     buf_fini(&out);
@@ -205,7 +205,7 @@ static void check_format(struct span text)
 {
     while (text.n) {
         struct span line = span_cut(text, 0, span_find(text, '\n'));
-        assert_true(line.n < text.n); /* the last one ends, too */
+        assert_true(line.n < text.n); /* the last line has a newline, too */
         text = span_from(text, line.n + 1);
         if (span_starts(line, SPAN("# HELP ")) || span_starts(line, SPAN("# TYPE ")))
             continue;
@@ -285,7 +285,7 @@ static void test_happenings_are_counted(void **state)
     rig_agent_ask(&x.ann, &x.rig, "a__fail", NULL);
     kill_server(&x, "a");
     WAIT(x.rig.loop, server(&x, "a")->state == PROVIDER_READY);
-    rig_agent_call(&x.ann, "a__add", NULL); /* the admin is the operator, so it waits */
+    rig_agent_call(&x.ann, "a__add", NULL); /* with the admin there is an operator: it is held */
     for (int kind = 0; kind < HAPPENED_KINDS; kind++) {
         char line[128];
         snprintf(line, sizeof line, "rialto_happenings_total{server=\"a\",event=\"%s\"} 1",

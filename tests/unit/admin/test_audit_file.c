@@ -1,4 +1,4 @@
-/* The trail on the disk: going on after a crash at any byte, moving its files, and syslog. */
+/* The audit trail on disk: continuing after a crash at any byte, rotating files, and syslog. */
 #include "../unit.h"
 
 #include "admin/audit_file.h"
@@ -62,7 +62,7 @@ static void read_all(const char *path, struct buf *out)
     assert_int_equal(file_read(out, path, 1 << 24), 0);
 }
 
-/* The hash of the line before, in each line of the text; the hash of the last is returned. */
+/* Checks that each line has the hash of the line before; returns the hash of the last line. */
 static void follow(struct span text, char hash[AUDIT_HASH_SIZE], int lines)
 {
     while (text.n) {
@@ -80,8 +80,8 @@ static void follow(struct span text, char hash[AUDIT_HASH_SIZE], int lines)
 
 #define ZEROS "0000000000000000000000000000000000000000000000000000000000000000"
 
-/* The program may be killed after any byte of a line, with a head that is one line behind: the next
- * one cuts the rest off and goes on with the number and the hash that are due. */
+/* The program may be killed after any byte of a line, when the head is one line behind. The next
+ * start removes the partial line and continues with the right number and hash. */
 static void it_goes_on_after_a_crash_at_any_byte(void **state)
 {
     struct trail t;
@@ -125,7 +125,7 @@ static bool exists(const struct trail *t, uint64_t n)
     return there;
 }
 
-/* Three older files are kept; a name that a crash has left free is filled, and nothing is lost. */
+/* Three older files are kept. A number that a crash has left free is used, and no line is lost. */
 static void files_move_up_into_the_first_free_name(void **state)
 {
     struct trail t;
@@ -134,7 +134,7 @@ static void files_move_up_into_the_first_free_name(void **state)
 
     (void)state;
     set_up(&t);
-    t.place.size = 1; /* each line has a file of its own */
+    t.place.size = 1; /* each line gets its own file */
     add(&t, 3);
     assert_true(exists(&t, 2) && !exists(&t, 3));
     line_file_put_name(&name, t.file, 1);
@@ -161,7 +161,8 @@ static void files_move_up_into_the_first_free_name(void **state)
     tear_down(&t);
 }
 
-/* Killed between the two steps of a rotation, there is no file: the head knows how to go on. */
+/* After a crash between the two steps of a rotation there is no file: the head says where to
+ * continue. */
 static void without_its_file_it_goes_on_from_the_head(void **state)
 {
     struct trail t;
@@ -183,8 +184,8 @@ static void without_its_file_it_goes_on_from_the_head(void **state)
     tear_down(&t);
 }
 
-/* Syslog gets a packet for each line; while it is not there, lines are missing, and the next one
- * says so. */
+/* Syslog gets a packet for each line. Lines are lost while syslog is down, and the next line says
+ * how many. */
 static void syslog_gets_the_lines(void **state)
 {
     struct trail t;
@@ -220,7 +221,7 @@ static void syslog_gets_the_lines(void **state)
     tear_down(&t);
 }
 
-/* One writer: the second one is told, and one that was killed leaves no lock behind. */
+/* A trail has one writer: opening it a second time fails, and closing releases the lock. */
 static void a_trail_has_one_writer(void **state)
 {
     struct trail t;

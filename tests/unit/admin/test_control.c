@@ -10,7 +10,7 @@
 #include <sys/un.h>
 #include <unistd.h>
 
-/* A runtime folder of the test's own. */
+/* The test's own runtime folder. */
 static char *runtime;
 
 static int begin(void **state)
@@ -61,7 +61,7 @@ static void test_a_folder_of_its_own(void **state)
     buf_fini(&wanted);
 }
 
-/* Who can write there could put a socket of his own in our place. */
+/* A user who can write to the folder could put another socket there instead of ours. */
 static void test_a_folder_that_others_can_write_to(void **state)
 {
     struct buf folder = {0};
@@ -71,7 +71,7 @@ static void test_a_folder_that_others_can_write_to(void **state)
     assert_int_equal(mkdir(folder.p, 0700), 0);
     assert_int_equal(chmod(folder.p, 0777), 0);
     assert_null(control_address("auto", NULL));
-    /* A link leads who knows where. */
+    /* A symbolic link is refused. */
     assert_int_equal(rmdir(folder.p), 0);
     assert_int_equal(symlink("/tmp", folder.p), 0);
     assert_null(control_address("auto", NULL));
@@ -114,7 +114,7 @@ static void test_found_again(void **state)
     buf_fini(&places);
 }
 
-/* A daemon for each file, whatever path leads to it. */
+/* There is one daemon for each file, by whatever path the file is named. */
 static void test_named_after_the_file(void **state)
 {
     struct buf one = {0}, same = {0}, other = {0}, none = {0};

@@ -1,5 +1,5 @@
-/* How one server is called in words, from its start to its end; and its instances, counted as one.
- */
+/* The word for the state of a server, from its start to its end; and instances counted as one
+ * server. */
 #include "../core/stage.h"
 #include "admin/inside.h"
 
@@ -25,7 +25,7 @@ static void test_a_server_from_start_to_end(void **state)
     assert_string_equal(word_of(&fake), "failing");
     stage_wait(&stage, 1000);
     assert_int_equal(p->state, PROVIDER_STARTING);
-    assert_string_equal(word_of(&fake), "failing"); /* until it is proved otherwise */
+    assert_string_equal(word_of(&fake), "failing"); /* until the new start succeeds */
     provider_up(p);
     provider_halt(p);
     assert_string_equal(word_of(&fake), "stopped");
@@ -35,7 +35,7 @@ static void test_a_server_from_start_to_end(void **state)
     stage_fini(&stage);
 }
 
-/* One that rests is not missed: the next call starts it. */
+/* A server that is stopped while idle does not count as down: the next call starts it. */
 static void test_idle(void **state)
 {
     struct stage stage;

@@ -1,4 +1,4 @@
-/* The last lines of the log: which are kept, and what readers who come back are given. */
+/* The last lines of the log: which are kept, and what readers get that ask again. */
 #include "../unit.h"
 
 #include "admin/log_ring.h"
@@ -12,7 +12,7 @@ enum { KEEP = 64 * 1024 };
 
 static struct log_ring ring;
 
-/* The lines are also written, and nobody wants to see them here. */
+/* Log lines also go to stderr, which is sent to /dev/null here. */
 static int begin(void **state)
 {
     static int before;
@@ -44,7 +44,7 @@ static struct log_question all(void)
     return (struct log_question){.has_after = true, .limit = 10000, .level = LOG_DEBUG};
 }
 
-/* What is answered: the texts with bars between them, then next and lost. */
+/* Checks the answer: the texts, each with a bar after it, then `next` and `lost`. */
 static void expect(struct log_question q, const char *wanted)
 {
     struct buf answer = {0}, got = {0}, scratch = {0};
@@ -136,7 +136,7 @@ static void test_whose_and_how_bad(void **state)
     expect(q, "e| next 5 lost 0");
     q.who = SPAN_EMPTY;
     expect(q, "w|e| next 5 lost 0");
-    /* What is passed over is not looked at again, and what is beyond the limit is. */
+    /* `next` skips lines that the filter left out, but not lines beyond the limit. */
     q.limit = 1;
     expect(q, "w| next 4 lost 0");
 }
@@ -163,7 +163,7 @@ static void test_bounded_by_bytes(void **state)
         log_info("a", "%.*s", 1 + (i * 37) % (int)sizeof text, text);
         assert_true(ring.used <= KEEP);
     }
-    assert_true(ring.used > KEEP - 3000); /* as much as it may */
+    assert_true(ring.used > KEEP - 3000); /* the ring is nearly full */
     log_ring_put(&answer, &ring, &q);
     int64_t n = 0, lost = 0, next = 0;
     for (struct json_iter it = json_iter(json_get(buf_view(&answer), "lines").value);
@@ -174,7 +174,7 @@ static void test_bounded_by_bytes(void **state)
     assert_int_equal(next, 1001);
     assert_true(n > 30 && lost > 0);
     assert_int_equal(lost + n, 1000);
-    /* Nothing is lost on somebody who asks for what is there. */
+    /* Nothing is lost for a reader that asks only for lines that are still kept. */
     q.after = (uint64_t)lost + 1;
     buf_reset(&answer, 0);
     log_ring_put(&answer, &ring, &q);
@@ -205,7 +205,7 @@ static void test_long_lines(void **state)
     buf_fini(&text);
 }
 
-/* A secret that was told after the line was written. */
+/* A secret that was added after the line was logged is hidden too. */
 static void test_secrets(void **state)
 {
     struct log_question q = all();

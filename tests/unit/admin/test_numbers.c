@@ -47,7 +47,7 @@ static void test_minutes(void **state)
     show(&out, &n, now + (NUMBERS_MINUTES - 1) * NUMBERS_MINUTE_MS);
     assert_true(span_is(cell(&out, "calls", 0), "2"));
     show(&out, &n, now + NUMBERS_MINUTES * NUMBERS_MINUTE_MS);
-    assert_true(span_is(cell(&out, "calls", -1), "0")); /* the same place of the ring */
+    assert_true(span_is(cell(&out, "calls", -1), "0")); /* the same slot of the ring */
     assert_true(span_is(cell(&out, "calls", 0), "0"));
 }
 

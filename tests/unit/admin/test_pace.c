@@ -1,4 +1,4 @@
-/* When readers are told of changes: together, not too often, and never without one. */
+/* When readers are told of changes: together, not too often, and never without a change. */
 #include "../unit.h"
 
 #include "admin/pace.h"
@@ -20,7 +20,7 @@ static void test_soon_and_together(void **state)
 
     (void)state;
     assert_true(pace_mark(&p, 3, GAP, 1000));
-    assert_false(pace_mark(&p, 3, GAP, 1010)); /* does not put it off */
+    assert_false(pace_mark(&p, 3, GAP, 1010)); /* does not delay the first mark */
     assert_true(pace_mark(&p, 5, GAP, 1015));
     assert_int_equal(pace_next(&p), 1000 + PACE_GATHER);
     assert_int_equal(pace_take(&p, 1000 + PACE_GATHER - 1), 0);
@@ -30,7 +30,7 @@ static void test_soon_and_together(void **state)
     assert_true(pace_next(&p) == UINT64_MAX);
 }
 
-/* Marked a thousand times a second, a kind is told four times a second. */
+/* A kind that is marked a thousand times a second is sent four times a second. */
 static void test_not_too_often(void **state)
 {
     struct pace p = {0};

@@ -1,4 +1,4 @@
-/* The recorder keeps the last calls, in bounds that no peer can move. */
+/* The recorder keeps the last calls, within bounds that peers cannot exceed. */
 #include "../core/stage.h"
 #include "admin/recorder.h"
 
@@ -91,7 +91,7 @@ static void test_what_nobody_offers_is_recorded_too(void **state)
     end(&x);
 }
 
-/* What the router opens by itself, and what nobody waits for, is not a call of anybody's. */
+/* Calls to built-in providers without a shown name are not recorded, nor are notifications. */
 static void test_what_is_not_recorded(void **state)
 {
     struct fixture x;
@@ -163,7 +163,7 @@ static void test_the_oldest_go_first(void **state)
     end(&x);
 }
 
-/* With one chunk the end of a call may need the room that its beginning stands in. */
+/* With one chunk the end of a call may need the memory that holds its beginning. */
 static void test_a_call_that_makes_room_for_its_own_end(void **state)
 {
     struct fixture x;
@@ -194,7 +194,7 @@ static void test_nothing_is_kept_without_room(void **state)
     end(&x);
 }
 
-/* --- what happens between the opening and the end --- */
+/* --- the legs: events, questions and answers during a call --- */
 
 static const struct record_leg *leg_at(const struct record *rec, size_t n)
 {
@@ -210,7 +210,7 @@ static void tell_progress(struct call *c, struct span params)
     call_event(c, &(struct event){.kind = EVENT_PROGRESS, .params = params});
 }
 
-/* A plain call costs no leg: the moment of its sending is known from the call. */
+/* A plain call has no legs: the time when it was sent is in the call itself. */
 static void test_a_plain_call_has_no_legs(void **state)
 {
     struct fixture x;
@@ -278,7 +278,7 @@ static void test_a_call_that_is_repeated_after_a_crash(void **state)
     end(&x);
 }
 
-/* A server that tells without end leaves room for what comes after, and for other calls. */
+/* A server that sends events without end must leave room for later legs and for other calls. */
 static void test_legs_are_bounded_in_number_and_in_bytes(void **state)
 {
     struct fixture x;
@@ -315,7 +315,7 @@ static void test_legs_are_bounded_in_number_and_in_bytes(void **state)
     end(&x);
 }
 
-/* With one chunk a leg may need the room that its own record stands in. */
+/* With one chunk a leg may need the memory that holds its own record. */
 static void test_a_call_that_makes_room_for_its_own_legs(void **state)
 {
     struct fixture x;

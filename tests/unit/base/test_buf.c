@@ -95,7 +95,7 @@ static void test_take(void **state)
     mem_free(s);
 }
 
-/* Texts of every length around what the buffer has left: fits, fits without its NUL, does not. */
+/* Texts of every length around the room left: fits, fits without its NUL, does not fit. */
 static void test_printf_every_length(void **state)
 {
     (void)state;

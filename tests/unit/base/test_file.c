@@ -20,7 +20,7 @@ static int make_folder(void **state)
     return 0;
 }
 
-/* Nothing but what the tests know is left in it. */
+/* rmdir fails when the tests have left any other file in the folder. */
 static int remove_folder(void **state)
 {
     (void)state;

@@ -7,12 +7,12 @@
 static struct timers clock_;
 static struct holdings all;
 
-/* Something that is held, and what became of it. */
+/* An object with a holding, and what was reported to `let_go`. */
 struct thing {
     struct holding held;
     int let_go;
     char why[200];
-    struct thing *grows; /* while it is let go of, this one becomes larger */
+    struct thing *grows; /* becomes larger inside this thing's `let_go` */
 };
 
 static void on_let_go(struct holding *h, const char *why)
@@ -54,7 +54,7 @@ static void test_the_sum(void **state)
     assert_int_equal(t[0].let_go + t[1].let_go, 0);
 }
 
-/* The largest goes first, but one that becomes smaller now and then is a reader that reads. */
+/* The largest is let go of first, but not one that shrank recently: its peer is still reading. */
 static void test_the_worst_goes_first(void **state)
 {
     (void)state;
@@ -69,7 +69,7 @@ static void test_the_worst_goes_first(void **state)
     assert_int_equal(t[1].let_go + t[2].let_go, 0);
     assert_non_null(strstr(t[0].why, "limits.memory"));
     assert_int_equal(all.bytes, 79);
-    holding_set(&t[2].held, 80); /* of the same age: the larger one, which is its own fault */
+    holding_set(&t[2].held, 80); /* of the same age as t[1]: the larger one is let go of */
     assert_int_equal(t[2].let_go, 1);
     assert_int_equal(t[1].let_go, 0);
     assert_int_equal(all.bytes, 59);
@@ -92,7 +92,7 @@ static void test_some_stay_whatever_happens(void **state)
     assert_false(holdings_fit(&all, 101));
 }
 
-/* Room is made for what is wanted, but nobody goes for what could never fit. */
+/* Holdings are let go of to make room, but none for a size that could never fit. */
 static void test_room_is_made(void **state)
 {
     (void)state;
@@ -107,7 +107,7 @@ static void test_room_is_made(void **state)
     assert_int_equal(t[1].let_go, 0);
 }
 
-/* Who is cut may have a last word, which grows another queue. */
+/* A peer that is cut off may be sent a last message, which makes another queue longer. */
 static void test_growing_while_letting_go(void **state)
 {
     (void)state;

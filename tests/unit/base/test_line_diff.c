@@ -1,4 +1,4 @@
-/* What differs between two texts, by lines, and with bounded work. */
+/* line_diff: what differs between two texts, line by line, with bounded work. */
 #include "../unit.h"
 #include "base/line_diff.h"
 
@@ -20,7 +20,7 @@ static void test_lines_that_go_and_come(void **state)
     expect("", "a", "+a\n");
     expect("a\nb", "", "-a\n-b\n");
     expect("x\na\ny\nb\nz", "p\na\nq\nb\nr", "-x\n+p\n a\n-y\n+q\n b\n-z\n+r\n");
-    /* The lines in which one text is the beginning and the end of the other count once. */
+    /* Lines that could be both common beginning and common end are counted once. */
     expect("a\na", "a\na\na", " a\n a\n+a\n");
 }
 
@@ -31,7 +31,7 @@ static void test_only_the_lines_next_to_a_difference_are_shown(void **state)
            " 3\n 4\n 5\n-old\n+new\n 6\n 7\n 8\n");
 }
 
-/* Texts without end are not compared line by line with each other: that would hold up the loop. */
+/* Very long texts are not compared line by line: that would block the event loop. */
 static void test_long_texts_go_and_come_as_a_whole(void **state)
 {
     struct buf before = {0}, after = {0}, out = {0};

@@ -74,7 +74,7 @@ static void test_url_password_with_at(void **state)
     check_redact("http://user:p@ss@host/", "http://user:***@host/");
 }
 
-/* A token used as the user's name was copied out unread together with "://". */
+/* A token used as the user name was copied to the output unredacted, together with "://". */
 static void test_secret_as_url_user(void **state)
 {
     (void)state;
@@ -83,8 +83,8 @@ static void test_secret_as_url_user(void **state)
     check_redact("https://ghp_secret@host/", "https://***@host/");
 }
 
-/* A token of other letters than bearer tokens usually have was cut in two by its shape: what stood
- * behind the first such letter was printed. The same for two secrets that overlap. */
+/* In a token with characters that bearer tokens usually do not have, only the part before the first
+ * such character was redacted. Two overlapping secrets had the same problem. */
 static void test_secret_beyond_its_shape(void **state)
 {
     (void)state;
@@ -98,8 +98,8 @@ static void test_secret_beyond_its_shape(void **state)
     check_redact("first-second-third.", "***.");
 }
 
-/* Each reload of the configuration told the same secrets again, and each line of the log was
- * compared with all of them: this test did not come to an end. */
+/* Each reload of the configuration added the same secrets again, and each line of the log was
+ * compared with all of them: this test never finished. */
 static void test_a_secret_is_kept_once(void **state)
 {
     char text[4096];
@@ -116,7 +116,7 @@ static void test_a_secret_is_kept_once(void **state)
     }
 }
 
-/* What one call writes to stderr. */
+/* Checks the end of what one log call writes to stderr. */
 static void check_line(bool json, const char *who, const char *text, const char *tail)
 {
     char got[512] = {0};
@@ -147,20 +147,20 @@ static void test_lines(void **state)
         "\"level\":\"error\",\"who\":\"alias\",\"message\":\"say \\\"***\\\" \\\\ \\u0009\"}\n");
 }
 
-/* Programs print what they like on their standard error. A line that is not UTF-8 was no JSON, so
- * collectors dropped it. */
+/* Programs print any bytes on their standard error. A line that is not UTF-8 made the JSON invalid,
+ * so log collectors dropped it. */
 static void test_lines_are_text(void **state)
 {
     (void)state;
     check_line(true, "alias", "caf\xe9 \xc3\xa9 \xed\xa0\x80",
                "\"message\":\"caf\xef\xbf\xbd \xc3\xa9 \xef\xbf\xbd\xef\xbf\xbd\xef\xbf\xbd\"}\n");
     check_line(false, "alias", "caf\xe9 \xc3\xa9", "alias: caf\\xe9 \xc3\xa9\n");
-    /* U+009B is to some terminals what ESC [ is. */
+    /* Some terminals treat U+009B like ESC [. */
     check_line(false, "alias",
                "\xc2\x9b"
                "31m",
                "alias: \\u009b31m\n");
-    /* U+202E turns around what follows it. */
+    /* U+202E reverses the direction of the text after it. */
     check_line(false, "alias",
                "\xe2\x80\xae"
                "gnp.exe",
@@ -186,7 +186,7 @@ static void on_line(void *arg, const struct log_record *line)
         log_error("listener", "heard that");
 }
 
-/* Told what is written, redacted, and nothing else; a listener that logs does not hear itself. */
+/* The listener gets each line that is written, redacted, but not the lines it logs itself. */
 static void test_listener(void **state)
 {
     struct listener l = {.answers = true};
@@ -203,7 +203,7 @@ static void test_listener(void **state)
     buf_fini(&l.text);
 }
 
-/* For a command that shows in its own way what is logged. */
+/* Muting is for commands that show log lines in their own way: only the listener gets them. */
 static void test_muted(void **state)
 {
     struct listener l = {0};

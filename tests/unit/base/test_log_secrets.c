@@ -1,6 +1,6 @@
 /*
- * The redactor compared a text with the secrets byte by byte. A server that put its secret into
- * JSON, a URL or a header, or printed a key line by line, showed it in every log and page.
+ * The redactor compared texts with the secrets byte by byte. When a server put its secret into
+ * JSON, a URL or a header, or printed a key line by line, the secret was visible in logs and pages.
  */
 #include "../unit.h"
 
@@ -27,7 +27,7 @@ static void check_redact(const char *text, const char *expected)
     unit_free(copy);
 }
 
-/* Every row: a secret, and a text that shows it. */
+/* Every row: a secret, a text that contains it in some encoding, and the redacted text. */
 static void test_forms(void **state)
 {
     static const struct {
@@ -58,7 +58,7 @@ static void test_forms(void **state)
         {"x\\\ny-long", "x\\\\\\ny-long", "***"},
         {"unix-u", "\\u0075\\u006e\\u0069\\u0078\\u002d\\u0075", "***"},
         {"tab\there", "tab\\there tab\\u0009here tab%09here", "*** *** ***"},
-        /* In the base64 of "user:secret", too, at whichever of three places it stands there. */
+        /* Also inside the base64 of "user:secret", at each of the three possible alignments. */
         {"open sesame", "b3BlbiBzZXNhbWU=", "***"},
         {"open sesame", "Basic dTpvcGVuIHNlc2FtZQ==", "Basic dTp***"},
         {"open sesame", "Basic dXM6b3BlbiBzZXNhbWU=", "Basic dXM6***"},
@@ -79,7 +79,7 @@ static void test_forms(void **state)
 static const char pem[] = "-----BEGIN PRIVATE KEY-----\nMIIEvQIBADANBgkqhkiG9w0BAQEFAASC\n"
                           "BKcwggSjAgEAAoIBAQC7VJTUt9Us8cKj\nMzEfYyji\n-----END PRIVATE KEY-----";
 
-/* A key is printed a line at a time; its first and last line are those of every key. */
+/* A key may be printed line by line; its first and last line are the same in every key. */
 static void test_lines_of_a_secret(void **state)
 {
     (void)state;
@@ -89,13 +89,13 @@ static void test_lines_of_a_secret(void **state)
     check_redact("-----BEGIN PRIVATE KEY----- ", "-----BEGIN PRIVATE KEY----- ");
     check_redact(pem, "***");
     log_forget_secrets();
-    /* As it stands in the JSON that is itself the secret. */
+    /* The key inside a JSON document that is itself the secret. */
     log_add_secret(SPAN("{\"key\": \"-----BEGIN KEY-----\\nMIIEvQIBADANBgkq\\nBKcwggSjAgEA\\n\"}"));
     check_redact("MIIEvQIBADANBgkq", "***");
     check_redact("BKcwggSjAgEA", "***");
 }
 
-/* `base64` breaks its lines. */
+/* The program `base64` breaks its output into lines. */
 static void test_wrapped_base64(void **state)
 {
     struct buf text = {0};
@@ -113,7 +113,7 @@ static void test_wrapped_base64(void **state)
     buf_fini(&text);
 }
 
-/* Lines and reasons are cut at some length, and that may be in the middle of a secret. */
+/* Log lines and error reasons are cut at some length, possibly in the middle of a secret. */
 static void test_cut_short(void **state)
 {
     (void)state;
@@ -166,7 +166,7 @@ static void test_query(void **state)
     check_redact("=", "=");
 }
 
-/* --- whatever the secret is, and whatever stands around it --- */
+/* --- random secrets in every encoding --- */
 
 static void put_json(struct buf *out, struct span s)
 {
@@ -253,7 +253,7 @@ static void put_random(struct buf *out, uint64_t *seed, size_t n, const char *le
         buf_char(out, letters[unit_below(seed, strlen(letters))]);
 }
 
-/* The blanks around it are no part of any form, so each shows that nothing of it is left. */
+/* The "~" around the secret is in no encoding, so every byte of the secret must be replaced. */
 static void test_no_form_survives(void **state)
 {
     (void)state;
@@ -262,7 +262,7 @@ static void test_no_form_survives(void **state)
         put_random(&secret, &seed, 6 + unit_below(&seed, 30),
                    "abzXY09 \"\"\\\\'/%%&&+;=<>\n\t-_u25");
         secret.p[0] = secret.p[secret.n - 1] =
-            'q'; /* blanks and quotes at its ends look like ours */
+            'q'; /* blanks and quotes at the ends would look like our own */
         log_add_secret(buf_view(&secret));
         for (size_t i = 0; i < COUNT_OF(forms); i++) {
             struct buf text = {0}, shown = {0};
@@ -280,7 +280,7 @@ static void test_no_form_survives(void **state)
     }
 }
 
-/* Many secrets and long lines of what escapes are made of: no more than linear in the text. */
+/* Many secrets and long texts of escape characters: the cost must stay linear in the text. */
 static void test_cost(void **state)
 {
     char text[64 * 1024], secret[64];
@@ -299,8 +299,8 @@ static void test_cost(void **state)
     }
 }
 
-/* Tokens are replaced every hour: what they were is forgotten, but not what they share with others.
- */
+/* Tokens are replaced every hour: a dropped secret is forgotten, except lines it shares with
+ * another secret. */
 static void test_dropped(void **state)
 {
     struct buf out = {0};

@@ -54,7 +54,7 @@ static void test_hash(void **state)
 
 enum { KEYS = 300, ROUNDS = 60000 };
 
-/* Random puts and deletes against an array with one place for each key. */
+/* Random puts and deletes, compared with an array that has one element for each key. */
 static void test_map_against_model(void **state)
 {
     static int values[KEYS][2];
@@ -68,7 +68,7 @@ static void test_map_against_model(void **state)
         size_t k = unit_below(&seed, KEYS);
         char text[16];
         snprintf(text, sizeof text, "key-%zu", k);
-        /* Phases of growth and of decline, so that long runs of neighbours form and break up. */
+        /* Phases of growth and of decline, so that long runs of used slots form and break up. */
         if (unit_below(&seed, 10) < (round / 5000 % 2 ? 3 : 7)) {
             int *v = &values[k][unit_below(&seed, 2)];
             assert_ptr_equal(map_put(&m, span_str(text), v), model[k]);
@@ -117,7 +117,7 @@ static void test_idmap_basics(void **state)
     assert_int_equal(m.cap, 0);
 }
 
-/* Ids as a hop hands them out (rising, answered in any order), and ids that share low bits. */
+/* Ids as a connection assigns them (rising, answered in any order), and ids that share low bits. */
 static void test_idmap_against_model(void **state)
 {
     enum { LIVE = 200 };

@@ -1,5 +1,5 @@
-/* Digests and HMAC: the examples of the standards, and texts of every length around the blocks'
- * ends against OpenSSL's. */
+/* Digests and HMAC: the examples of the standards, and texts of every length around the block
+ * boundaries compared with OpenSSL. */
 #include "../unit.h"
 
 #include "base/blake.h"
@@ -17,7 +17,7 @@ static void expect_hex(const unsigned char *digest, size_t n, const char *hex)
     assert_string_equal(text, hex);
 }
 
-/* FIPS 180-4's own, and the empty text. */
+/* The examples of FIPS 180-4, and the empty text. */
 static void test_examples(void **state)
 {
     unsigned char digest[SHA256_N];
@@ -55,7 +55,7 @@ static void test_every_length(void **state)
         sha_256(ours, part);
         assert_true(EVP_Digest(text, n, theirs, NULL, EVP_sha256(), NULL));
         assert_memory_equal(ours, theirs, SHA256_N);
-        /* The text is its own key: keys shorter than a block, as long, and longer. */
+        /* The text is also the key: so keys are shorter than a block, as long, and longer. */
         sha_hmac(ours, part, part);
         assert_non_null(
             HMAC(EVP_sha256(), text, (int)n, (unsigned char *)text, n, theirs, &length));
@@ -73,7 +73,7 @@ static void test_same(void **state)
     assert_true(sha_same(a, b, 5));
 }
 
-/* BLAKE2b at every length around the ends of its blocks, as OpenSSL has it. */
+/* BLAKE2b at every length around its block boundaries, compared with OpenSSL. */
 static void test_blake(void **state)
 {
     unsigned char ours[BLAKE_2B_N], theirs[EVP_MAX_MD_SIZE];

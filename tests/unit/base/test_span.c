@@ -15,7 +15,7 @@ static void test_equality(void **state)
     /* Only letters have case: these pairs differ in the same bit. */
     assert_false(span_eq_nocase(SPAN("@"), SPAN("`")));
     assert_false(span_eq_nocase(SPAN("["), SPAN("{")));
-    /* Eight bytes are compared at once: every pair of bytes must fare there as it does alone. */
+    /* Eight bytes are compared at once: every pair of bytes must give the same result as alone. */
     for (int i = 0; i < 256 * 256; i++) {
         char left[] = "xxxxxxxxx", right[] = "xXxXxXxXx";
         char one = (char)(i >> 8), other = (char)i;
@@ -113,7 +113,7 @@ static void test_glob(void **state)
             fail_msg("\"%s\" on \"%s\"", cases[i].pattern, cases[i].text);
 }
 
-/* The definition, which takes exponential time: fine for a few bytes. */
+/* The plain definition of matching; it takes exponential time, which is fine for a few bytes. */
 static bool naive_glob(const char *p, const char *t)
 {
     if (!*p)
@@ -141,7 +141,7 @@ static void test_glob_against_definition(void **state)
     }
 }
 
-/* The pattern that makes backtracking matchers take for ever. */
+/* A pattern for which backtracking matchers take exponential time. */
 static void test_glob_is_fast(void **state)
 {
     char text[20001], pattern[65] = {0};
@@ -166,7 +166,7 @@ static void test_eq_secret(void **state)
     assert_false(span_eq_secret(SPAN("tokentoken"), SPAN("token")));
     assert_false(span_eq_secret(SPAN("toke"), SPAN("token")));
     assert_false(span_eq_secret(SPAN_EMPTY, SPAN("token")));
-    assert_false(span_eq_secret(SPAN_EMPTY, SPAN_EMPTY)); /* nothing is no secret to have shown */
+    assert_false(span_eq_secret(SPAN_EMPTY, SPAN_EMPTY)); /* an empty text is never a secret */
 }
 
 int main(void)

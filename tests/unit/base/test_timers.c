@@ -4,14 +4,14 @@
 
 enum { TIMERS = 60 };
 
-/* A timer that notes when it fired, and may set itself or another one again. */
+/* A timer that records when it fired, and may set itself or set or clear another one. */
 struct probe {
     struct timer timer;
     struct timers *all;
     unsigned fired;
     uint64_t when;
-    struct probe *also; /* set this one when fired ... */
-    uint64_t delay;     /* ... to this delay */
+    struct probe *also; /* the timer that is set when this one fires */
+    uint64_t delay;     /* the delay that `also` is set to */
     struct probe *clear;
 };
 
@@ -59,7 +59,7 @@ static void test_fires_when_due(void **state)
     assert_int_equal(a.fired + b.fired, 0);
     timers_advance(&ts, 120);
     assert_int_equal(b.fired, 1);
-    timer_set(&ts, &a.timer, 100); /* again: later */
+    timer_set(&ts, &a.timer, 100); /* set again, to a later time */
     timers_advance(&ts, 150);
     assert_int_equal(a.fired, 0);
     timers_advance(&ts, 10); /* the clock never goes back */
@@ -125,7 +125,7 @@ static void test_never(void **state)
     timers_fini(&ts);
 }
 
-/* Random sets, clears and steps against an array that is searched from end to end. */
+/* Random sets, clears and steps, compared with an array that is searched from end to end. */
 static void test_against_model(void **state)
 {
     struct timers ts = {0};

@@ -2,7 +2,7 @@
 
 #include "base/utf8.h"
 
-/* Every code point, written and measured: all but the surrogates are UTF-8. */
+/* Every code point, written and measured: all except the surrogates are valid UTF-8. */
 static void test_every_code_point(void **state)
 {
     (void)state;

@@ -33,7 +33,7 @@ static void test_controls(void **state)
     check(SPAN("a\n\tb\r"), VISIBLE_LINES, "a\n\tb\\u000d");
 }
 
-/* What turns text around or cannot be seen: one of each range, first and last. */
+/* Characters that change the text direction or are invisible, from each range. */
 static void test_formats(void **state)
 {
     static const uint32_t codes[] = {

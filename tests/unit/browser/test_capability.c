@@ -1,4 +1,4 @@
-/* Names of capabilities: what is one, and what having one means. */
+/* Names of capabilities: which are valid, and which others a granted one covers. */
 #include "../unit.h"
 #include "browser/capability.h"
 
@@ -30,7 +30,7 @@ static void test_wildcards(void **state)
     assert_true(covers("*", "geolocation"));
     assert_false(covers("dom:*", "domain:write"));
     assert_false(covers("dom:*", "dom"));
-    /* Only at the end, and only what was granted: a wish with a star means itself. */
+    /* A star counts only after a colon, and only in a granted name, not in a requested one. */
     assert_false(covers("d*", "dom:read"));
     assert_false(covers("dom:read", "dom:*"));
 }

@@ -1,6 +1,6 @@
 /*
- * A page's tool in the lists of agents. One with a schema of another type, or a hint that was no
- * boolean, made the official client refuse the whole list, with the tools of everybody else.
+ * A page's tool in the lists of agents. A tool whose schema had another type, or a hint that was no
+ * boolean, made the official client refuse the whole list, with the tools of all other servers.
  */
 #include "../unit.h"
 #include "browser/entry.h"

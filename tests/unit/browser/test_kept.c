@@ -1,4 +1,4 @@
-/* Grants for good: kept, read again, and bounded. */
+/* Permanent grants: kept in a file, read again, and bounded. */
 #include "../unit.h"
 #include "browser/kept.h"
 
@@ -105,7 +105,7 @@ static void test_nowhere(void **state)
     kept_free(k);
 }
 
-/* The count grew with every grant that was refused or taken back, until none was kept any more. */
+/* The count also grew with every grant that was refused or dropped, until no new grant was kept. */
 static void test_many(void **state)
 {
     struct kept_grants *k = kept_load(NULL);

@@ -1,6 +1,6 @@
 /*
- * Pages that say too little or too much, on a real port: what a test from outside would need half a
- * minute, or a quick machine, for.
+ * Pages that send too little or too much, on a real port. An e2e test of this would take half a
+ * minute, or need a fast machine.
  */
 #include "../unit.h"
 #include "browser/agent.h"
@@ -26,7 +26,7 @@ struct site {
     int closing;
 };
 
-/* Turns of the loop until `cond` holds. */
+/* Runs the loop until `cond` is true. */
 #define WAIT(s, cond)                                                                              \
     do {                                                                                           \
         uint64_t wait_end = loop_now((s)->loop) + WAIT_MS;                                         \
@@ -122,7 +122,7 @@ static void tab_open(struct tab *t, struct site *s)
     WAIT(s, strstr(t->last, "hello/accepted"));
 }
 
-/* A quarter of a minute is over. */
+/* Lets the keep-alive timer fire, as after 15 s. */
 static void keep_alive(struct site *s)
 {
     timer_set(loop_timers(s->loop), &s->browser->keep_alive, 0);
@@ -135,7 +135,7 @@ static void test_silence(void **state)
 
     tab_open(&tab, s);
     struct page *page = LIST_FIRST(&s->browser->pipes, struct pipe, node)->page;
-    for (int i = 0; i < 2; i++) { /* one that answers is asked again */
+    for (int i = 0; i < 2; i++) { /* a page that answers is asked again */
         tab.last[0] = '\0';
         keep_alive(s);
         WAIT(s, strstr(tab.last, "\"ping\""));
@@ -144,7 +144,7 @@ static void test_silence(void **state)
     }
     keep_alive(s);
     WAIT(s, page->life);
-    timer_set(loop_timers(s->loop), &page->life->timer, 0); /* its time is over */
+    timer_set(loop_timers(s->loop), &page->life->timer, 0); /* the answer times out */
     WAIT(s, page->silent);
     assert_non_null(tab.ws);
     ws_send(tab.ws, WS_TEXT, SPAN("{\"type\":\"pong\"}"));
@@ -170,7 +170,7 @@ static void talk_open(struct talk *t, const struct site *s)
     assert_int_equal(connect(t->fd, (struct sockaddr *)&to, sizeof to), 0);
 }
 
-/* True at the end of what the other side says. */
+/* Reads what has arrived; true at EOF. */
 static bool talk_hear(struct talk *t)
 {
     ssize_t n = recv(t->fd, t->got + t->n, sizeof t->got - 1 - t->n, MSG_DONTWAIT);
@@ -186,7 +186,7 @@ static void talk_send(struct talk *t, const char *request)
     assert_int_equal(write(t->fd, request, strlen(request)), strlen(request));
 }
 
-/* A page of its own session, by an event stream. */
+/* A page in its own session, connected by an event stream. */
 static struct pipe *events_open(struct talk *t, struct site *s, const char *session)
 {
     char request[256];
@@ -201,7 +201,7 @@ static struct pipe *events_open(struct talk *t, struct site *s, const char *sess
     return page_pipe(LIST_FIRST(&b->pages, struct page, node));
 }
 
-/* The status of a POST that says nothing of note. */
+/* Sends a POST with a ping and returns the status. */
 static int post(struct site *s, const char *session)
 {
     struct talk t = {0};
@@ -230,7 +230,7 @@ static void test_too_many_posts(void **state)
 
     (void)events_open(&streams[1], s, "T");
     assert_int_equal(post(s, "S"), 200);
-    /* They must come within a second, and this machine may be slow: then once more. */
+    /* All must arrive within a second; a slow machine may need several attempts. */
     for (int i = 0; status != 429 && i < 20; i++) {
         while (pipe_counts(pipe) && pipe->in_window < TOO_MANY)
             continue;

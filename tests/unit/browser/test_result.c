@@ -1,4 +1,4 @@
-/* What pages answer, as MCP says it: every row of the reference's list of shapes. */
+/* What pages return, as MCP results: every shape of a page's answer. */
 #include "../unit.h"
 #include "browser/result.h"
 
@@ -39,7 +39,7 @@ static void test_anything_else_is_wrapped(void **state)
                   false);
     expect_result("\"a\"", "{\"content\":[{\"type\":\"text\",\"text\":\"\\\"a\\\"\"}]}", false);
     expect_result("null", "{\"content\":[{\"type\":\"text\",\"text\":\"null\"}]}", false);
-    /* Written as briefly as JSON can be, whatever the page's own way; strings keep their spaces. */
+    /* JSON is written without white space between tokens; strings keep their spaces. */
     expect_result("{ \"a b\" :\t[ 1 ,\r\n2 ], \"c\\\" d\": \"e  f\" }",
                   "{\"content\":[{\"type\":\"text\",\"text\":\"{\\\"a b\\\":[1,2],"
                   "\\\"c\\\\\\\" d\\\":\\\"e  f\\\"}\"}]}",

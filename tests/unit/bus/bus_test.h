@@ -1,5 +1,5 @@
 /*
- * Helpers of the bus tests: the real loop in small steps until something has happened.
+ * Helpers of the bus tests: they run the real loop in small steps until something has happened.
  */
 #ifndef RIALTO_TESTS_BUS_TEST_H
 #define RIALTO_TESTS_BUS_TEST_H
@@ -11,7 +11,7 @@
 
 #include <unistd.h>
 
-/* Turns of the loop until `cond` holds; fails the test after 20 s. */
+/* Runs the loop until `cond` is true; fails the test after 20 s. */
 #define WAIT(l, cond)                                                                              \
     do {                                                                                           \
         loop_step((l), 0);                                                                         \
@@ -23,7 +23,7 @@
         }                                                                                          \
     } while (0)
 
-/* Turns of the loop for `ms`, whatever happens. */
+/* Runs the loop for `ms`, whatever happens. */
 static inline void run_for(struct loop *l, uint64_t ms)
 {
     loop_step(l, 0);

@@ -71,7 +71,7 @@ static void test_addresses_that_make_no_sense(void **state)
     log_forget_secrets();
 }
 
-/* Through the codec and back: what the e2e tests see on a broker's wire, without one. */
+/* Messages written and read again by the codec, without a broker. */
 static void test_messages_there_and_back(void **state)
 {
     (void)state;
@@ -91,7 +91,7 @@ static void test_messages_there_and_back(void **state)
     assert_non_null(memmem(wire.p, wire.n, "\x0erb-traceparentS", 16));
     assert_null(memmem(wire.p, wire.n, "rb-destination", 14));
 
-    /* Behind the publish method comes the frame of the properties. */
+    /* The frame of the properties comes after the publish method. */
     size_t first = 8 + (unsigned char)wire.p[6];
     size_t size = (size_t)(unsigned char)wire.p[first + 5] << 8 | (unsigned char)wire.p[first + 6];
     struct message back;

@@ -5,11 +5,11 @@
 
 #include <stdio.h>
 
-/* A member that remembers what it got and does as it is told. */
+/* A member that records its deliveries and reacts as the test has set. */
 struct reader {
     struct broker_member *member;
     struct broker_sub *sub;
-    struct buf got; /* bodies, each behind a blank; a redelivered one with '!' */
+    struct buf got; /* bodies, each after a blank; '!' after a redelivered one */
     int n;
     uint64_t tags[4096];
     bool settles, busy, leaves;
@@ -101,14 +101,14 @@ static void test_round_trip(void **state)
     reader_join(&r, s.broker, "a.b", "g", 10, false);
     assert_int_equal(publish(s.broker, "a.b", "1"), BUS_SENT);
     assert_int_equal(publish(s.broker, "a.c", "2"), BUS_SENT);
-    assert_int_equal(r.n, 0); /* never from inside */
+    assert_int_equal(r.n, 0); /* no delivery inside broker_publish */
     settle_turns(s.loop);
     assert_span(buf_view(&r.got), " 1");
     reader_leave(&r);
     stage_close(&s);
 }
 
-/* Different groups: a copy each. The same group: in turn. Two patterns of a group: once. */
+/* Each group gets a copy; members of a group take turns; two patterns of a group get one copy. */
 static void test_groups(void **state)
 {
     (void)state;
@@ -134,7 +134,7 @@ static void test_groups(void **state)
 
 /*
  * An agent comes back with another pattern and its old group. The queue of the old pattern is still
- * kept for it, and could get the messages in its stead, to forget them after a minute.
+ * kept, and must not get the messages instead: it would drop them after a minute.
  */
 static void test_group_that_moved(void **state)
 {
@@ -172,11 +172,11 @@ static void test_prefetch(void **state)
     broker_settle(r.member, r.tags[1], BUS_ACK); /* a second time */
     settle_turns(s.loop);
     assert_int_equal(r.n, 3);
-    /* Another of the group takes what the first may not. */
+    /* Another member of the group gets what exceeds the first one's prefetch. */
     reader_join(&other, s.broker, "t", "g", 10, false);
     settle_turns(s.loop);
     assert_int_equal(other.n, 2);
-    /* One that cannot be written to is passed over, and gets them when it can. */
+    /* A busy member is skipped, and gets the messages when it is ready again. */
     other.busy = true;
     assert_int_equal(publish(s.broker, "t", "m"), BUS_SENT);
     settle_turns(s.loop);
@@ -190,7 +190,7 @@ static void test_prefetch(void **state)
     stage_close(&s);
 }
 
-/* Retry: delivered four times in all, then among the dead. */
+/* Retry: a message is delivered four times in total, then it is a dead letter. */
 static void test_retry(void **state)
 {
     (void)state;
@@ -221,7 +221,7 @@ static void test_retry_delay(void **state)
 
     reader_join(&r, s.broker, "t", "g", 10, false);
     loop_step(s.loop, 0);
-    uint64_t from = loop_now(s.loop); /* before it is delivered for the first time */
+    uint64_t from = loop_now(s.loop); /* before the first delivery */
     assert_int_equal(publish(s.broker, "t", "m"), BUS_SENT);
     WAIT(s.loop, broker_dead_letter(s.broker, 0, &d));
     assert_true(loop_now(s.loop) - from >= 40 + 80 + 160);
@@ -242,9 +242,9 @@ static void test_dead(void **state)
         if (i % 100 == 99)
             settle_turns(s.loop);
     }
-    assert_int_equal(r.n, 1100); /* once each */
+    assert_int_equal(r.n, 1100); /* each was delivered once */
     assert_true(broker_dead_letter(s.broker, 0, &d));
-    assert_int_equal(d.number, 101); /* a ring of a thousand */
+    assert_int_equal(d.number, 101); /* only the last thousand are kept */
     assert_true(broker_dead_letter(s.broker, 1099, &d));
     assert_int_equal(d.number, 1100);
     assert_false(broker_dead_letter(s.broker, 1100, &d));
@@ -252,7 +252,7 @@ static void test_dead(void **state)
     stage_close(&s);
 }
 
-/* What was not settled goes to the next of the group, first and in order. */
+/* Unsettled messages go to the next member of the group, before others and in order. */
 static void test_given_back(void **state)
 {
     (void)state;
@@ -292,7 +292,7 @@ static void test_order_kept(void **state)
     stage_close(&s);
 }
 
-/* A durable queue waits for its subscriber, but not for ever; another goes at once. */
+/* A durable queue is kept for its subscriber for a limited time; other queues end at once. */
 static void test_durable(void **state)
 {
     (void)state;
@@ -326,7 +326,7 @@ static void test_durable(void **state)
     stage_close(&s);
 }
 
-/* Queues that wait for subscribers are bounded in number, too. */
+/* The number of queues that are kept for absent subscribers is bounded, too. */
 static void test_many_queues(void **state)
 {
     (void)state;
@@ -346,7 +346,7 @@ static void test_many_queues(void **state)
     stage_close(&s);
 }
 
-/* A full queue refuses the message as a whole: nobody gets a copy then. */
+/* If one queue is full, the whole message is refused: no queue gets a copy. */
 static void test_full(void **state)
 {
     (void)state;
@@ -370,8 +370,8 @@ static void test_full(void **state)
 }
 
 /*
- * The topics of tool calls are all agents'. The queue that was kept for one agent's worker, which
- * had left, was full after 1,024 calls of another agent, and then those were refused.
+ * All agents use the same topics for tool calls. The queue kept for one agent's worker, which had
+ * left, was full after 1,024 calls of another agent, and then those calls were refused.
  */
 static void test_full_and_nobody_there(void **state)
 {
@@ -388,10 +388,10 @@ static void test_full_and_nobody_there(void **state)
         settle_turns(s.loop);
     }
     assert_int_equal(there.n, 10);
-    /* Where nobody at all would get it, it is refused as ever. */
+    /* If no member is there to get the message, it is refused as before. */
     reader_leave(&there);
     assert_int_equal(publish(s.broker, "t", "x"), BUS_FULL);
-    /* It has the newest: the others are as good as over. */
+    /* The kept queue has the newest messages; the older ones are nearly expired. */
     reader_join(&back, s.broker, "t", "kept", 10, true);
     settle_turns(s.loop);
     assert_span(buf_view(&back.got), " 7 8 9");
@@ -428,9 +428,8 @@ static void test_full_of_bytes(void **state)
     mem_free(big);
 }
 
-/* An onlooker that is slow misses messages; nobody is refused for it. */
-/* A message is there once, but its place in each of many queues is memory, too: without a count of
- * those a few thousand groups took gigabytes where 256 MiB were promised. */
+/* A message is stored once, but its entry in each of many queues needs memory, too. When entries
+ * were not counted, a few thousand groups took gigabytes instead of the promised 256 MiB. */
 static void test_full_of_places(void **state)
 {
     (void)state;
@@ -451,6 +450,7 @@ static void test_full_of_places(void **state)
     stage_close(&s);
 }
 
+/* A slow lossy subscriber misses messages; publishers are never refused because of it. */
 static void test_lossy(void **state)
 {
     (void)state;
@@ -470,7 +470,7 @@ static void test_lossy(void **state)
     stage_close(&s);
 }
 
-/* Unsubscribing inside of a delivery, with more waiting. */
+/* Unsubscribing inside a delivery while more messages wait. */
 static void test_leaves_inside(void **state)
 {
     (void)state;
@@ -481,7 +481,7 @@ static void test_leaves_inside(void **state)
     for (int i = 0; i < 3; i++)
         assert_int_equal(publish(s.broker, "t", "m"), BUS_SENT);
     settle_turns(s.loop);
-    assert_int_equal(r.n, 1); /* disposed stops */
+    assert_int_equal(r.n, 1); /* no delivery after unsubscribing */
     assert_int_equal(publish(s.broker, "t", "m"), BUS_SENT);
     settle_turns(s.loop);
     assert_int_equal(r.n, 1);
@@ -511,7 +511,7 @@ static void expect_index(struct stage *s, const char *pattern, const char *bodie
     reader_leave(&r);
 }
 
-/* The last word on each server is told to those who subscribe later, once. */
+/* Later subscribers get the last announcement of each server, once. */
 static void test_retained(void **state)
 {
     (void)state;
@@ -529,7 +529,7 @@ static void test_retained(void **state)
                  " {\"servers\":[{\"serverName\":\"FS\",\"n\":2}]}");
     expect_index(&s, "tool.meta.mcp.Other", "");
     expect_index(&s, "tool.#", "");
-    /* Several in one message are kept one by one. */
+    /* Several servers in one message are kept separately. */
     index_servers(s.broker, "{\"servers\":[{\"serverName\":\"a\"},{\"serverName\":\"b\"}],"
                             "\"removedServers\":[\"db\",\"fs\"]}");
     index_servers(s.broker, "{\"servers\":[],\"removedServers\":[\"a\"]}");
@@ -542,7 +542,7 @@ static void test_retained(void **state)
     stage_close(&s);
 }
 
-/* A flood costs what the bounds say and not more. */
+/* A flood takes no more memory than the bounds allow. */
 static void test_flood(void **state)
 {
     (void)state;
@@ -565,7 +565,7 @@ static void test_flood(void **state)
 
 int main(void)
 {
-    log_set_level(LOG_ERROR); /* dead letters are news */
+    log_set_level(LOG_ERROR); /* dead letters are logged as warnings */
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_round_trip),
         cmocka_unit_test(test_groups),

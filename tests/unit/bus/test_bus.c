@@ -6,7 +6,7 @@
 #include <stdio.h>
 #include <sys/stat.h>
 
-/* A party on the bus that remembers what happened to it. */
+/* A party on the bus that records its events. */
 struct party {
     struct bus *bus;
     struct bus_options options;
@@ -92,7 +92,7 @@ static void party_close(struct party *p, struct loop *l)
     buf_fini(&p->got);
 }
 
-/* A folder of the test's own; `url` gets unix:FOLDER/bus/bus.sock, whose folder is not there. */
+/* The test's own folder; `url` is unix:FOLDER/bus/bus.sock, whose folder does not exist yet. */
 struct place {
     char folder[64];
     char url[160];
@@ -136,7 +136,7 @@ static void test_hosting(void **state)
 
     place_make(&at);
     party_open(&p, l, at.url, "me");
-    assert_int_equal(p.n_up, 0); /* never from inside */
+    assert_int_equal(p.n_up, 0); /* the callback comes from the loop */
     listen_to(&p, "a.*", "g");
     tell(&p, "a.b", "1");
     WAIT(l, p.n_got == 1 && p.sent[BUS_SENT] == 1);
@@ -147,7 +147,7 @@ static void test_hosting(void **state)
     assert_int_equal(mode_of(at.path), 0600);
     assert_int_equal(mode_of(folder), 0700);
     assert_non_null(strstr(bus_describe(p.bus), "hosted here"));
-    tell(&p, "no topic", "x"); /* reaches nobody, and that is all */
+    tell(&p, "no topic", "x"); /* reaches nobody, which is no error */
     tell(&p, "a.*", "x");
     WAIT(l, p.sent[BUS_SENT] == 3);
     assert_int_equal(p.n_got, 1);
@@ -156,7 +156,7 @@ static void test_hosting(void **state)
     loop_free(l);
 }
 
-/* What the sender leaves out is filled in, and no two messages have the same id. */
+/* Members that the sender leaves out are filled in, and no two messages have the same id. */
 static void test_envelope(void **state)
 {
     (void)state;
@@ -187,7 +187,7 @@ static void test_envelope(void **state)
     loop_free(l);
 }
 
-/* A sender that tries again at once when it is refused does not keep the loop from its work. */
+/* A sender that retries inside its callback each time it is refused must not block the loop. */
 static void again(void *owner, enum bus_sent how)
 {
     struct party *p = owner;
@@ -215,7 +215,7 @@ static void test_stubborn(void **state)
     loop_free(l);
 }
 
-/* Everything works between a host and one that joins, in both directions. */
+/* A host and a party that joins can send in both directions. */
 static void test_joining(void **state)
 {
     (void)state;
@@ -229,7 +229,7 @@ static void test_joining(void **state)
     listen_to(&host, "to.host", "h");
     listen_to(&guest, "to.guest", "g");
     WAIT(l, host.n_up && guest.n_up);
-    tell(&guest, "to.host", "ready"); /* behind its subscription */
+    tell(&guest, "to.host", "ready"); /* arrives after the guest's subscription */
     WAIT(l, host.n_got == 1);
     for (int i = 1; i < 100; i++) {
         tell(&host, "to.guest", "{\"n\":1}");
@@ -238,7 +238,7 @@ static void test_joining(void **state)
     WAIT(l, guest.n_got == 99 && host.n_got == 100);
     WAIT(l, host.sent[BUS_SENT] == 99 && guest.sent[BUS_SENT] == 100);
     assert_null(strstr(bus_describe(guest.bus), "hosted here"));
-    /* "Full" is worth another attempt. What the host can never take was called that, too. */
+    /* "Full" means that a retry may help. Messages that the host can never accept also got it. */
     char long_word[MESSAGE_MAX_WORD + 2];
     memset(long_word, 'x', sizeof long_word);
     const struct message m = {.correlation = span_of(long_word, sizeof long_word)};
@@ -252,8 +252,8 @@ static void test_joining(void **state)
 }
 
 /*
- * The host's lock is a file with nothing in it, and is taken for litter by people and by programs
- * that tidy up. Whoever came next took the new one, found the socket in use, and gave up.
+ * The host's lock is an empty file, so users and clean-up programs may delete it. The next party
+ * then took a new lock, found the socket in use, and gave up.
  */
 static void test_lock_removed(void **state)
 {
@@ -279,7 +279,7 @@ static void test_lock_removed(void **state)
     loop_free(l);
 }
 
-/* The host leaves; one of those that had joined hosts from then on, and the other joins it. */
+/* The host leaves; one of the two that had joined becomes the host, and the other joins it. */
 static void test_takeover(void **state)
 {
     (void)state;
@@ -297,10 +297,10 @@ static void test_takeover(void **state)
     WAIT(l, a.n_up && b.n_up);
     party_close(&host, l);
     WAIT(l, a.n_down == 1 && b.n_down == 1);
-    /* Published while there is nobody: it waits. */
+    /* Published while there is no host: the message waits. */
     tell(&a, "x.y", "into the void");
     WAIT(l, a.n_up == 2 && b.n_up == 2);
-    /* Each tells itself first: who hears that is heard by the other. */
+    /* Each first sends to itself: when that arrives, its subscription is active. */
     tell(&a, "to.a", "1");
     tell(&b, "to.b", "1");
     WAIT(l, a.n_got == 1 && b.n_got == 1);
@@ -342,14 +342,14 @@ static void test_stale_tag(void **state)
     bus_unsubscribe(sub);
     a.holds = false;
     listen_to(&a, "t", "g");
-    WAIT(l, a.n_got == 3); /* the second was still ours to settle */
+    WAIT(l, a.n_got == 3); /* the second message was not settled by the old tag */
     assert_int_equal(a.n_redelivered, 1);
     party_close(&a, l);
     place_remove(&at);
     loop_free(l);
 }
 
-/* Without a host the outbox keeps what is published, up to its bound and each message's time. */
+/* Without a host the outbox keeps messages, up to its bound and until each message expires. */
 static void test_outbox(void **state)
 {
     (void)state;
@@ -398,9 +398,9 @@ static void publish_once_more(void *owner, enum bus_sent how)
 }
 
 /*
- * Whoever is told that the bus was closed may publish and subscribe in that very moment, as inside
- * any callback. The last turn of a bus left its end-of-turn work in the loop, to run on freed
- * memory, and the subscription to nobody.
+ * A callback that reports that the bus was closed may publish and subscribe, as any callback may.
+ * That left deferred work of the bus in the loop, which then ran on freed memory, and leaked the
+ * subscription.
  */
 static void test_used_to_the_last(void **state)
 {
@@ -440,13 +440,13 @@ static void test_wrong_urls(void **state)
         struct err err = {0};
         assert_null(bus_open(l, &p.options, &events, &p, &err));
         assert_string_not_equal(err.text, "");
-        /* A typing error is no reason to show a password. */
+        /* The error for a wrong URL must not show the password. */
         assert_null(strstr(err.text, "hunter2"));
     }
     loop_free(l);
 }
 
-/* TCP: only with a token, only on the loopback. */
+/* TCP is only allowed with a token, and only on loopback addresses. */
 static void test_tcp(void **state)
 {
     (void)state;

@@ -4,7 +4,7 @@
 
 #include <stdio.h>
 
-/* A connection without a socket: what it was told is in `out`. */
+/* A connection without a socket: its output is in `out`. */
 struct wire {
     struct line_conn *conn;
     struct buf out;
@@ -125,7 +125,7 @@ static void test_conversation(void **state)
     stage_close(&s);
 }
 
-/* Unknown ops are told and the connection kept; the third line that is no JSON ends it. */
+/* An unknown op is an error that keeps the connection; the third line that is no JSON closes it. */
 static void test_nonsense(void **state)
 {
     (void)state;
@@ -187,7 +187,7 @@ static void test_bad_requests(void **state)
             fail_msg("%s: %s", lines[i], w.out.p);
         assert_false(w.ended);
     }
-    expect(&w, "{\"op\":\"ack\",\"tag\":12345}", ""); /* of nothing: fine */
+    expect(&w, "{\"op\":\"ack\",\"tag\":12345}", ""); /* an unknown tag is ignored */
     wire_close(&w);
     stage_close(&s);
 }
@@ -248,7 +248,7 @@ static void test_dead_letters(void **state)
     assert_non_null(strstr(w.out.p, "\"reason\":\"was refused\",\"topic\":\"a\",\"group\":\"g\""));
     assert_non_null(strstr(w.out.p, "\"body\":5}"));
     expect(&w, "{\"op\":\"dead\",\"id\":3,\"after\":1}", "{\"op\":\"ok\",\"id\":3}\n");
-    /* Many small questions must not pile up large answers. */
+    /* Many small requests must not queue up large answers. */
     w.busy = true;
     expect(&w, "{\"op\":\"dead\",\"id\":4}",
            "{\"op\":\"err\",\"id\":4,\"code\":\"busy\",\"message\":\"read what you were sent "
@@ -257,7 +257,8 @@ static void test_dead_letters(void **state)
     stage_close(&s);
 }
 
-/* Full: the publisher is told so, with its id. Leaving gives everything back. */
+/* If a queue is full, the publisher gets an error with its id. When a member leaves, its messages
+ * are redelivered. */
 static void test_full(void **state)
 {
     (void)state;
@@ -304,8 +305,8 @@ static void test_too_long(void **state)
 }
 
 /*
- * What is not the body has 64 KiB of a line. More of it was taken, told "ok", and then fitted into
- * no line to a subscriber; and a list of many servers was kept with a copy of it for each of them.
+ * The envelope without the body may have 64 KiB. A larger one was answered with "ok", but then did
+ * not fit into a line to a subscriber; and for a list of many servers a copy was kept for each.
  */
 static void test_too_much_around_a_body(void **state)
 {
@@ -329,7 +330,7 @@ static void test_too_much_around_a_body(void **state)
     stage_close(&s);
 }
 
-/* A queue that nobody can come back to, for want of a name, is not kept for anybody. */
+/* A durable queue without a group name is not kept, as no subscriber could come back to it. */
 static void test_durable_without_a_name(void **state)
 {
     (void)state;

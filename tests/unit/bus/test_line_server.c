@@ -80,7 +80,7 @@ static void say(int fd, const char *text)
     assert_int_equal(write(fd, text, strlen(text)), (ssize_t)strlen(text));
 }
 
-/* Has the other side closed? Reads nothing. */
+/* Has the other side closed? Does not read. */
 static bool is_cut(int fd)
 {
     struct pollfd p = {.fd = fd, .events = POLLRDHUP};
@@ -96,7 +96,7 @@ static enum bus_sent publish(struct stage *s, struct span body)
             .id = SPAN("i"), .type = SPAN("t"), .source = SPAN("s"), .sent_ms = 1, .body = body});
 }
 
-/* One that has messages and does not read them is cut off, and its messages are the group's. */
+/* A member that does not read its messages is disconnected, and the group gets the messages. */
 static void test_stuck(void **state)
 {
     (void)state;
@@ -124,7 +124,7 @@ static void test_stuck(void **state)
     stage_close(&s);
 }
 
-/* A member that only reads slowly, or has nothing to read, is left in peace. */
+/* A member that has little or nothing to read is not disconnected. */
 static void test_quiet(void **state)
 {
     (void)state;
@@ -141,14 +141,14 @@ static void test_quiet(void **state)
     stage_close(&s);
 }
 
-/* The rights of the socket and its folder keep others out; if these are lost, we still do. */
+/* The file modes of the socket and its folder exclude other users; if they are lost, we check. */
 static void test_another_user(void **state)
 {
     (void)state;
     struct stage s;
 
     if (getuid() != 0)
-        return; /* only root can be somebody else */
+        return; /* only root can become another user */
     stage_open(&s, 0);
     assert_int_equal(chmod(s.folder, 0755), 0);
     assert_int_equal(chmod(s.address + strlen("unix:"), 0666), 0);
@@ -187,7 +187,7 @@ static void test_bye(void **state)
     close(fd);
 }
 
-/* A line counts when it has its end, however it comes; what breaks off before that never was. */
+/* A line counts when its end arrives, in whatever pieces; an incomplete line is ignored. */
 static void test_half_a_line(void **state)
 {
     (void)state;
@@ -214,7 +214,7 @@ static void test_half_a_line(void **state)
     WAIT(s.loop, recv(reader, text, sizeof text - 1, MSG_DONTWAIT) > 0);
     assert_non_null(strstr(text, "\"body\":\"bit by bit\""));
 
-    /* No JSON, no text, no end. */
+    /* Binary noise is not JSON: the connection is closed. */
     struct buf noise = {0};
     for (int i = 0; i < 50000; i++)
         buf_char(&noise, (char)(i * 7919 >> 3));
@@ -228,8 +228,8 @@ static void test_half_a_line(void **state)
 }
 
 /*
- * On TCP everybody of the machine can knock. Those who have not shown the token are few at a time:
- * they took all places, and nobody who belonged there could join.
+ * On TCP every user of the machine can connect. Connections without a token once took all places,
+ * so no member could join: their number is limited.
  */
 static void test_strangers(void **state)
 {

@@ -82,7 +82,7 @@ static void test_defaults(void **state)
     round_trip(&m);
     assert_int_equal(message_from_json(&back, SPAN("{}"), &scratch, &err), 0);
     assert_same(&m, &back);
-    /* RockBot writes members that are not there as null. */
+    /* RockBot writes absent members as null. */
     assert_int_equal(message_from_json(&back,
                                        SPAN("{\"correlationId\":null,\"headers\":null,"
                                             "\"timestamp\":null,\"unknown\":[1]}"),
@@ -92,7 +92,7 @@ static void test_defaults(void **state)
     buf_fini(&scratch);
 }
 
-/* Bodies that are no JSON, or too deep to stand inside of an envelope in a line. */
+/* Bodies that are not JSON, or nested too deeply for an envelope in a line. */
 static void test_bodies(void **state)
 {
     (void)state;
@@ -162,7 +162,7 @@ static void test_refused(void **state)
     buf_fini(&scratch);
 }
 
-/* The spans must stay good while later members are unescaped into the same scratch. */
+/* The spans must stay valid while later members are unescaped into the same scratch buffer. */
 static void test_escapes_everywhere(void **state)
 {
     (void)state;

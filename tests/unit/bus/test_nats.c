@@ -1,4 +1,4 @@
-/* What of the NATS engine needs no server: addresses, subjects, names, and messages. */
+/* The parts of the NATS engine that need no server: addresses, subjects, names and messages. */
 #include "bus_test.h"
 
 #include "base/log.h"
@@ -64,7 +64,7 @@ static void test_bad_addresses_are_refused_without_their_passwords(void **state)
         "nats://u:s3cret@a,,b",
         "nats://u:s3cret@a,b\r\nPUB",
         "http://u:s3cret@a",
-        "nats://u:s3cret@a?tls_first", /* without TLS that means nothing */
+        "nats://u:s3cret@a?tls_first", /* needs TLS */
         "tls://u:s3cret@a?tls_last",
         "nats://a,b,c,d,e,f,g,h,i,j,k,l,m,n,o,p,q",
     };
@@ -145,7 +145,7 @@ static void test_names_for_jetstream(void **state)
     nats_put_stream_name(&a, SPAN("p.q.tool"));
     assert_string_equal(buf_cstr(&a), "rialto_p_q_tool");
 
-    /* Names that look alike once they are made plain are still not the same. */
+    /* Names that become the same plain text still get different consumer names. */
     a.n = 0;
     nats_put_consumer_name(&a, "mcp-bridge.A", "tool.invoke.mcp");
     nats_put_consumer_name(&b, "mcp-bridge_A", "tool.invoke.mcp");
@@ -153,7 +153,7 @@ static void test_names_for_jetstream(void **state)
     b.n = 0;
     nats_put_consumer_name(&b, "mcp-bridge.A", "tool.invoke.other");
     assert_string_not_equal(buf_cstr(&a), buf_cstr(&b));
-    /* It stays what it is: other releases must find the same consumer. */
+    /* The name must never change: other releases must find the same consumer. */
     assert_string_equal(buf_cstr(&a), "mcp-bridge_A_e045e3f8");
     buf_fini(&a);
     buf_fini(&b);
@@ -229,7 +229,7 @@ static void test_more_headers_than_there_is_room_for(void **state)
     buf_fini(&headers);
 }
 
-/* Two readers of one message must not see two senders. */
+/* Two readers of one message must not see different senders. */
 static void test_of_a_header_that_stands_twice_the_first_counts(void **state)
 {
     (void)state;
@@ -246,14 +246,14 @@ static void test_of_a_header_that_stands_twice_the_first_counts(void **state)
 
 /* --- signing in --- */
 
-/* Bytes 1, 8, 15 and so on as the key. Its public half and its signature of "the-nonce" were
- * computed by another program. */
+/* The private key is the bytes 1, 8, 15 and so on. Its public key and its signature of "the-nonce"
+ * were computed by another program. */
 #define SEED   "SUAACCAPCYOSIKZSHFAEOTSVLRRWU4LYP6DI3FE3UKU3BN56YXGNHWVCJA"
 #define PUBLIC "UDSAGCMYZ7K22FZDYFU7SVVKBOPLQYM3LGJL2YJMFL2CR26HT6G7AGME"
 #define SIGNED                                                                                     \
     "xaW-g2F7cDb1vGAiwBAdRzo2gzOd0i5Mhp2HzoZj-oVhUC1kqbBmP5qkz1rrBq_ZP4UcqSbw6AmuF_KBVY5zCg"
 
-/* What a file with this text makes us say; NULL when it is refused. The caller frees it. */
+/* The login that we send for a file with this text; NULL if it is refused. The caller frees it. */
 static char *login(const char *text)
 {
     char path[] = "/tmp/rialto-login-XXXXXX";
@@ -297,9 +297,9 @@ static void test_what_is_no_key_is_refused_and_not_shown(void **state)
         "eyJ0eXA.b.c\n",
         PUBLIC,
         "SUAACCAPCYOSIKZSHFAEOTSVLRRWU4LYP6DI3FE3UKU3BN56YXGNHWVCJ",   /* too short */
-        "SUAACCAPCYOSIKZSHFAEOTSVLRRWU4LYP6DI3FE3UKU3BN56YXGNHWVCKA",  /* checksum */
-        "SUAACCAPCYOSIKZSHFAEOTSVLRRWU4LYP6DI3FE3UKU3BN56YXGNHWVCJ1",  /* no such letter */
-        "SAAACCAPCYOSIKZSHFAEOTSVLRRWU4LYP6DI3FE3UKU3BN56YXGNHWVCJA",  /* of an account */
+        "SUAACCAPCYOSIKZSHFAEOTSVLRRWU4LYP6DI3FE3UKU3BN56YXGNHWVCKA",  /* wrong checksum */
+        "SUAACCAPCYOSIKZSHFAEOTSVLRRWU4LYP6DI3FE3UKU3BN56YXGNHWVCJ1",  /* not base32 */
+        "SAAACCAPCYOSIKZSHFAEOTSVLRRWU4LYP6DI3FE3UKU3BN56YXGNHWVCJA",  /* an account's key */
         "SUAACCAPCYOSIKZSHFAEOTSVLRRWU4LYP6DI3FE3UKU3BN56YXGNHWVCJAA", /* too long */
     };
 

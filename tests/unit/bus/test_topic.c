@@ -4,7 +4,8 @@
 
 #include <stdio.h>
 
-/* The rows of RockBot's in-process bus: `*` is one segment, `#` none or more, anywhere. */
+/* The same results as in RockBot's in-process bus: `*` is one segment, `#` none or more, anywhere.
+ */
 static const struct {
     const char *pattern, *topic;
     bool matches;
@@ -107,7 +108,7 @@ static void make_text(uint64_t *seed, char *out, bool pattern)
                  words[unit_below(seed, pattern ? 5 : 3)]);
 }
 
-/* Against topic_matches, with patterns that come and go. */
+/* The tree compared with topic_matches, while patterns are added and removed. */
 static void test_tree(void **state)
 {
     (void)state;
@@ -143,7 +144,7 @@ static void test_tree(void **state)
     topic_tree_fini(&tree);
 }
 
-/* A pattern of nothing but wildcards must not cost the product of its choices. */
+/* A pattern of only wildcards must not take exponential time. */
 static void test_hard_pattern(void **state)
 {
     (void)state;

@@ -74,7 +74,7 @@ static void test_advice(void **state)
     assert_null(doctor_package(SPAN("my-server")));
 }
 
-/* --- who listens --- */
+/* --- which process listens --- */
 
 static const char tcp[] =
     "  sl  local_address rem_address   st tx_queue rx_queue tr tm->when retrnsmt   uid  timeout "
@@ -104,7 +104,7 @@ static void test_tcp_table(void **state)
     assert_int_equal(inode, 444);
     assert_false(doctor_tcp_inode(SPAN(tcp), 8766, &inode));
     assert_false(doctor_tcp_inode(SPAN_EMPTY, 22, &inode));
-    for (size_t n = 0; n < sizeof tcp; n += 7) { /* cut anywhere, it is read to its end at most */
+    for (size_t n = 0; n < sizeof tcp; n += 7) { /* a truncated text is not read past its end */
         struct span cut = unit_exact(span_cut(SPAN(tcp), 0, n));
         (void)doctor_tcp_inode(cut, 1, &inode);
         (void)doctor_unix_inode(cut, "/x", &inode);
@@ -150,7 +150,7 @@ static void test_heard(void **state)
         snprintf(line, sizeof line, "line %d", i);
         hear(h, LOG_INFO, line);
     }
-    hear(h, LOG_INFO, "line 22"); /* started again, it says the same again */
+    hear(h, LOG_INFO, "line 22"); /* the same line again after a restart counts once */
     hear(h, LOG_INFO, " ");
     assert_string_equal(heard_said(h, "files", 0), "line 3");
     assert_string_equal(heard_said(h, "files", 19), "line 22");

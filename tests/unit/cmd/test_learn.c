@@ -1,4 +1,4 @@
-/* Lines of strace, and the sandbox that they ask for. */
+/* Lines of strace, and the sandbox configuration that is made from them. */
 #include "../unit.h"
 
 #include "cmd/learn.h"

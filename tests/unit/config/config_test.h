@@ -1,5 +1,5 @@
 /*
- * What the tests of config/ share: problems as one text, and documents read with one call.
+ * Helpers of the config/ tests: problems as one text, and documents read with one call.
  */
 #ifndef RIALTO_TESTS_CONFIG_H
 #define RIALTO_TESTS_CONFIG_H
@@ -10,7 +10,7 @@
 #include "config/problems.h"
 #include "config/reader.h"
 
-/* All problems, a line each; freed with them. */
+/* All problems, one per line; the text is freed with the problems. */
 static inline const char *problem_lines(struct problems *ps)
 {
     struct buf lines = {0};
@@ -40,7 +40,7 @@ static inline void expect_problems(const char *text, enum config_format format, 
     unit_free(exact);
 }
 
-/* A document that must be fine; the caller frees the config. */
+/* Reads a document that must have no problems; the caller frees the config. */
 static inline struct config *read_config(const char *text, bool preview)
 {
     struct problems ps = {0};

@@ -1,4 +1,4 @@
-/* Single servers put into and taken out of a file of JSON or YAML, the rest left as it is. */
+/* Adding and removing single entries of a JSON, YAML or TOML file; every other byte is kept. */
 #include "config_test.h"
 
 #include "config/edit.h"
@@ -36,7 +36,7 @@ static void removed(const char *text, const char *name, const char *expected)
     buf_fini(&out);
 }
 
-/* Taken out again, the file is what it was before. */
+/* Adds a server; after removing it again the file must be as before. */
 static void added(const char *text, const char *name, const char *expected)
 {
     struct buf out = {0};
@@ -79,12 +79,12 @@ static void comments_and_trailing_commas_of_json_stay(void **state)
             "a", "{\n  \"servers\": {\n    // of a\n    \"b\": {}\n  }\n}");
     removed("{\n  \"servers\": {\n    \"a\": {}, // of a\n    \"b\": {} // of b\n  }\n}", "b",
             "{\n  \"servers\": {\n    \"a\": {} // of a\n  }\n}");
-    /* What looks like a comment in a text is none. */
+    /* A string that looks like a comment is none. */
     added("{\"servers\": {\"b\": {\"url\": \"http://x/*\"}}}", "a",
           "{\"servers\": {\"b\": {\"url\": \"http://x/*\"}, " A "}}");
 }
 
-/* A bridge that begins with no servers is told of its first by an agent. */
+/* A bridge may start without servers, and an agent adds the first. */
 static void a_file_without_servers_gets_a_map_of_them(void **state)
 {
     (void)state;
@@ -104,7 +104,7 @@ static void a_server_is_removed_with_its_comma(void **state)
             "{\"mcpServers\":{\"a\":{},\n\"c\":{}}}");
 }
 
-/* An agent could register servers with a bridge whose file is JSON, and with no other. */
+/* Agents could add servers only to a bridge whose file was JSON. */
 static void a_server_is_added_to_yaml_with_all_comments_kept(void **state)
 {
     (void)state;
@@ -114,7 +114,7 @@ static void a_server_is_added_to_yaml_with_all_comments_kept(void **state)
           "# top\nservers: # ours\n    b: # first\n        url: x\n        # in b\n\n    # off: "
           "{}\n    a:\n      url: 1\n\n# the bus\nbus: {}\n");
     added("mcpServers:\n  b: {url: x}", "a", "mcpServers:\n  b: {url: x}\n  a:\n    url: 1");
-    /* What looks like a comment in a text of several lines is none. */
+    /* A line of a block scalar that looks like a comment is none. */
     added("servers:\n  b:\n    url: x\n    description: |\n      one\n      # two\n", "a",
           "servers:\n  b:\n    url: x\n    description: |\n      one\n      # two\n  a:\n    url: "
           "1\n");
@@ -210,7 +210,7 @@ static void tables_of_toml_come_and_go(void **state)
     static const char *const odd[] = {
         "mcp_servers = { b = { command = 'x' } }\n", /* nothing can be added to it */
         "a = 1\na = 2\n",                            /* not TOML */
-        "[mcp_servers.\"a.b\"]\ncommand = 'x'\n",    /* it is there already */
+        "[mcp_servers.\"a.b\"]\ncommand = 'x'\n",    /* the server exists already */
         "[[mcp_servers]]\ncommand = 'x'\n",          /* a list */
     };
     for (size_t i = 0; i < COUNT_OF(odd); i++)
@@ -229,12 +229,12 @@ static void what_cannot_be_edited_is_refused(void **state)
     static const char *const odd[] = {
         "{\"a\": ",                           /* neither JSON nor YAML */
         "servers: {b: {url: x}}\n",           /* all on one line */
-        "x: &s {b: {url: x}}\nservers: *s\n", /* they stand elsewhere */
+        "x: &s {b: {url: x}}\nservers: *s\n", /* an alias */
         "servers:\n  b: {url: x}\n...\n",     /* the document has ended */
-        "{bus: {}}\n",                        /* no line can follow */
-        "{\"servers\": {}, \"servers\": {}}", /* which one? */
+        "{bus: {}}\n",                        /* no line can be added after it */
+        "{\"servers\": {}, \"servers\": {}}", /* ambiguous */
         "{\"servers\": null}",                /* not a map */
-        "servers: ~\n",                       /* could not be put back */
+        "servers: ~\n",                       /* removing could not restore it */
         "{\"mcpServers\":[]}",                /* a list */
     };
     for (size_t i = 0; i < COUNT_OF(odd); i++) {
@@ -270,7 +270,7 @@ static void a_file_is_replaced_at_once_and_the_old_one_kept(void **state)
     assert_non_null(mkdtemp(folder));
     snprintf(path, sizeof path, "%s/mcp.json", folder);
     snprintf(old, sizeof old, "%s.bak", path);
-    assert_true(edit_replace_file(path, SPAN("x"), &err) < 0); /* there is none to replace */
+    assert_true(edit_replace_file(path, SPAN("x"), &err) < 0); /* no file to replace */
     FILE *f = fopen(path, "w");
     assert_non_null(f);
     fputs("one", f);
@@ -284,10 +284,11 @@ static void a_file_is_replaced_at_once_and_the_old_one_kept(void **state)
     assert_int_equal(st.st_mode & 0777, 0640);
     assert_int_equal(unlink(path), 0);
     assert_int_equal(unlink(old), 0);
-    assert_int_equal(rmdir(folder), 0); /* nothing else is left in it */
+    assert_int_equal(rmdir(folder), 0); /* fails if any other file is left */
 }
 
-/* A daemon of root's made the file of its user root's own, whom alone it could be read by then. */
+/* When a daemon that ran as root replaced a user's file, root became its owner, and the user could
+ * not read it any more. */
 static void a_file_stays_its_owners(void **state)
 {
     char folder[] = "/tmp/rialto-test-XXXXXX", path[64], old[80];
@@ -313,8 +314,8 @@ static void a_file_stays_its_owners(void **state)
     assert_int_equal(rmdir(folder), 0);
 }
 
-/* Who keeps such files elsewhere and links to them found a file in the place of the link, and the
- * one that it had led to unchanged. */
+/* When the path was a symbolic link, the link was replaced by a file, and its target stayed
+ * unchanged. */
 static void a_link_to_the_file_stays_one(void **state)
 {
     char folder[] = "/tmp/rialto-test-XXXXXX", kept[64], path[64], old[80];
@@ -370,7 +371,7 @@ static void token_removed(const char *text, const char *name, const char *expect
     buf_fini(&out);
 }
 
-/* Wherever the file has its tokens, or none yet: one more line, and every comment stays. */
+/* Adding a token adds one line, whether the file has tokens or not, and keeps every comment. */
 static void a_token_is_added_where_its_place_is(void **state)
 {
 #define T "name: t"
@@ -390,7 +391,7 @@ static void a_token_is_added_where_its_place_is(void **state)
     token_added("auth:\n  tokens:\n  - {name: a}\n  anonymous: false\n",
                 "auth:\n  tokens:\n  - {name: a}\n  - " T "\n  anonymous: false\n");
     token_added("auth:\n  tokens: [] # none\n", "auth:\n  tokens:  # none\n    - " T "\n");
-    token_added("auth: {tokens: [{name: a}]}\n", NULL); /* not edited: the user has to */
+    token_added("auth: {tokens: [{name: a}]}\n", NULL); /* refused: the user has to edit it */
     token_added("{}", "{\n  \"auth\": {\"tokens\": [" J "]}\n}");
     token_added("{\"names\": \"bare\"}\n",
                 "{\"names\": \"bare\", \"auth\": {\"tokens\": [" J "]}}\n");
@@ -402,7 +403,8 @@ static void a_token_is_added_where_its_place_is(void **state)
 #undef J
 }
 
-/* The last one leaves an empty list, which lets nobody in; no list would let everybody in. */
+/* Removing the last token leaves an empty list, which admits nobody; without a list everybody would
+ * be admitted. */
 static void a_token_is_removed_and_the_door_stays_closed(void **state)
 {
     (void)state;

@@ -1,4 +1,5 @@
-/* Other programs' files: VS Code, the manifest of assistant4, comments in JSON, and all as ours. */
+/* Other programs' files: VS Code, the manifest of assistant4, comments in JSON, and converting all
+ * of them to our format. */
 #include "config_test.h"
 
 static struct config *read_foreign(const char *text, enum config_format format,
@@ -29,7 +30,7 @@ static void test_relax(void **state)
         {"{\"a\":1 , // x\n }", "{\"a\":1       \n }"},
         {"{\"//\":\"/* \\\" ,] */\",}", "{\"//\":\"/* \\\" ,] */\" }"},
         {"[1,2 /* , */ , ]", "[1,2           ]"},
-        {"[,]", "[ ]"}, /* who writes that means nothing bad */
+        {"[,]", "[ ]"}, /* tolerated */
         {"[1,,]", NULL},
         {"{} /* open", NULL},
         {"\"open", NULL},
@@ -68,7 +69,7 @@ static void test_comments(void **state)
                              "bracket\n"));
     assert_null(read_foreign("{\"listen\": \":0\" /* open", CONFIG_JSON,
                              "f:1:17: not valid JSON: this is not expected here\n"));
-    /* Places are those of the file, not of the text without its comments. */
+    /* Lines and columns are those of the file, not of the text without its comments. */
     config_free(
         read_foreign("{/* a\n */ \"mcpServers\": {\"a\": {\"command\": \"x\", \"odd\": 1}}}",
                      CONFIG_JSON, "f:2:42: warning: mcpServers.a.odd: unknown key, ignored\n"));
@@ -115,7 +116,7 @@ static void test_vscode_variables(void **state)
     config_free(c);
 }
 
-/* It is told from ours by what only it has; with a key of ours it is ours. */
+/* VS Code's format is recognised by keys that only it has; with a key of ours the file is ours. */
 static void test_vscode_recognised(void **state)
 {
     static const struct {
@@ -173,7 +174,7 @@ static void test_ways(void **state)
 
 /* --- assistant4 --- */
 
-/* The manifest of the seed, its values as they stand there. */
+/* The manifest of seed 003 (docs/seeds.md): its values are read as they are. */
 static void test_manifest(void **state)
 {
     (void)state;
@@ -284,7 +285,7 @@ static void test_manifest_empty(void **state)
     config_free(c);
 }
 
-/* bus-and-aggregator §11.2 item 1: what is wrong is refused, with its line. */
+/* Errors in a manifest are refused, with their lines. */
 static void test_manifest_refused(void **state)
 {
     (void)state;
@@ -330,9 +331,9 @@ static void test_manifest_refused(void **state)
         "f:2:58: config.b: there is no server with this alias\n"));
 }
 
-/* --- as ours --- */
+/* --- converted to our format --- */
 
-/* The document written out as ours, which must be fine without a single warning. */
+/* Converts the document to our format, which must then be read without a single warning. */
 static void expect_converted(const char *text, enum config_format format, const char *expected)
 {
     struct problems ps = {0}, none = {0};
@@ -352,7 +353,7 @@ static void expect_converted(const char *text, enum config_format format, const 
 static void test_convert_mcp_servers(void **state)
 {
     (void)state;
-    /* The mcp.json of the seed. */
+    /* The mcp.json of seed 002 (docs/seeds.md). */
     expect_converted("{\"mcpServers\": {\n"
                      " \"filesystem\": {\"command\": \"mcp-server-filesystem\", \"args\": "
                      "[\"/data\"],\n"
@@ -474,10 +475,10 @@ static void test_convert_refused(void **state)
     assert_int_equal(ps.errors, 1);
     assert_int_equal(out.n, 0);
     problems_fini(&ps);
-    /* Found by fuzzing: a member without a name has none that could be ours. */
+    /* Found by fuzzing: a member with an empty name. */
     config_free(read_foreign("mcpServers: {a: {command: x, '': 600}}", CONFIG_YAML,
                              "f:1:30: warning: mcpServers.a.: unknown key, ignored\n"));
-    /* Two names for one thing, whichever comes first. */
+    /* Two names of the same key are refused, in either order. */
     assert_null(
         read_foreign("mcpServers: {a: {command: x, allowedTools: [a], allow: [b]}}", CONFIG_YAML,
                      "f:1:49: mcpServers.a.allow: this says the same as 'allow'; keep one\n"));

@@ -1,5 +1,4 @@
-/* Files: where they are looked for, which format they have, other programs' formats, environment.
- */
+/* Files: where they are searched, which format they have, other programs' formats, environment. */
 #include "config_test.h"
 
 #include <fcntl.h>
@@ -16,7 +15,7 @@ struct world {
     char before[4096];
 };
 
-/* Each test has an empty folder of its own as working folder, and an empty environment. */
+/* Each test has its own empty working folder and an empty environment. */
 static int set_up(void **state)
 {
     struct world *w = MEM_NEW(struct world);
@@ -71,7 +70,7 @@ static void test_search_order(void **state)
     const struct world *w = *state;
     struct buf user = {0}, xdg = {0};
 
-    /* Nothing there; a system file would be the machine's and no business of this test. */
+    /* No file is found; skipped if this machine has a system-wide configuration file. */
     if (access("/etc/rialto/rialto.yaml", F_OK) != 0)
         expect_found(NULL, NULL);
     setenv("HOME", w->folder, 1);
@@ -94,7 +93,7 @@ static void test_search_order(void **state)
     write_file("rialto.yaml", "");
     expect_found(NULL, "./rialto.yaml");
     setenv("RIALTO_CONFIG", "/no/such/file", 1);
-    expect_found(NULL, "/no/such/file"); /* told so: a missing one is an error, not skipped */
+    expect_found(NULL, "/no/such/file"); /* a file named explicitly is not skipped if missing */
     setenv("RIALTO_CONFIG", "", 1);
     expect_found(NULL, "./rialto.yaml");
     setenv("RIALTO_CONFIG", "/env", 1);
@@ -296,7 +295,7 @@ static void test_mcp_servers_wrong(void **state)
                     "f:2:46: mcpServers.b: expected a map of keys, not a number\n");
     expect_problems("mcpServers: [a]", CONFIG_YAML, false,
                     "f:1:13: mcpServers: expected a map of names to maps of keys, not a list\n");
-    /* Two names that become one. */
+    /* Two names that become the same alias. */
     expect_problems("mcpServers: {a b: {command: x}, a-b: {command: y}}", CONFIG_YAML, false,
                     "f:1:14: warning: mcpServers.a b: this server is called 'a-b' here\n"
                     "f:1:33: mcpServers.a-b: too much like 'a b' on line 1; choose another name\n");

@@ -1,4 +1,4 @@
-/* The table and what is made from it: reading, defaults, messages, documentation, comparison. */
+/* The schema table and what uses it: reading, defaults, messages, documentation, comparison. */
 #include "config_test.h"
 
 #include "config/schema.h"
@@ -10,7 +10,7 @@ static void expect_yaml(const char *text, const char *expected)
     expect_problems(text, CONFIG_YAML, false, expected);
 }
 
-/* Every row is complete, and its default is something that the row itself would take. */
+/* Every row is complete, and its default is a value that the row itself accepts. */
 static void test_table(void **state)
 {
     (void)state;
@@ -28,12 +28,12 @@ static void test_table(void **state)
         assert_true(strlen(row->help) > 5);
         assert_int_equal(row->help[strlen(row->help) - 1], '.');
         assert_ptr_equal(schema_find(row->path), row);
-        if (row->type != SCHEMA_SECTION) /* which may be written as a word */
+        if (row->type != SCHEMA_SECTION) /* a section may also be written as a word */
             assert_int_equal(row->words != NULL,
                              row->type == SCHEMA_WORD || row->type == SCHEMA_WORDS);
         assert_int_equal(row->entry_size != 0,
                          row->type == SCHEMA_ENTRIES || row->type == SCHEMA_LIST);
-        /* What stands around it is a row too. */
+        /* The parent of each row is a row too. */
         if (dot) {
             char *parent = mem_span(span_of(row->path, (size_t)(dot - row->path)));
             if (strcmp(dot - 2, "*") != 0 && strlen(parent) > 2 &&
@@ -73,7 +73,7 @@ static void test_defaults(void **state)
     assert_int_equal(s->concurrency, 0);
     assert_int_equal(s->queue, 1024);
     assert_int_equal(s->args.n, 0);
-    assert_int_equal(s->ping, 0); /* programs are not pinged unless told so */
+    assert_int_equal(s->ping, 0); /* programs are not pinged by default */
     assert_int_equal(s->approve.n, 0);
     assert_int_equal(s->approve_timeout, 60000);
     assert_string_equal(c->control, "auto");
@@ -195,7 +195,7 @@ static void test_every_other_key(void **state)
     config_free(c);
 }
 
-/* The section alone means our own bus; without it there is none. */
+/* An empty bus section means our own bus; without the section there is no bus. */
 static void test_bus(void **state)
 {
     (void)state;
@@ -222,7 +222,7 @@ static void test_bus(void **state)
                 "f:1:34: bus: 'listen' needs a 'token' that those who join must show\n");
 }
 
-/* bus-and-aggregator §11.2 item 12: approval "always" is for every tool. */
+/* `approve: always` is for every tool. */
 static void test_approve_always(void **state)
 {
     (void)state;
@@ -307,7 +307,7 @@ static void test_bounds(void **state)
                 "something\n");
 }
 
-/* C functions would silently cut such a text: the program started would be another one. */
+/* C functions would silently cut a text with NUL: another program would be started. */
 static void test_nul(void **state)
 {
     (void)state;
@@ -364,7 +364,7 @@ static void test_server_checks(void **state)
                     "f:5:33: servers.d: this 'transport' needs an http or https URL\n");
 }
 
-/* A number was refused with "(null)" where its text would have been a fine name. */
+/* A number instead of a name was refused with "(null)" in the message. */
 static void test_a_number_for_a_name(void **state)
 {
     (void)state;
@@ -411,7 +411,7 @@ static void test_tls_addresses(void **state)
 
 #define HASH_B "sha256:bbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbb"
 
-/* What would open a door that its author meant to close is an error. */
+/* Mistakes that would give more access than the author meant are errors. */
 static void test_views_and_tokens(void **state)
 {
     (void)state;
@@ -456,7 +456,7 @@ static void test_views_and_tokens(void **state)
                 "f:1:117: auth.tokens[0].expires: expected a time as in 2026-12-31T23:59:59Z\n");
 }
 
-/* Who has been given a token or a view does not approve its own calls, unless the file says so. */
+/* With tokens or views, clients do not approve their own calls unless the file says so. */
 static void test_whose_word_counts(void **state)
 {
     static const struct {
@@ -527,7 +527,7 @@ static void test_enabled_servers(void **state)
     assert_false(config_server(c, "a")->enabled);
     assert_true(config_server(c, "b")->enabled);
     config_free(c);
-    /* An empty list is a list: nothing is used. */
+    /* An empty list counts: no server is enabled. */
     c = read_config("enabled_servers: []\nservers: {a: {command: x}}", false);
     assert_false(config_server(c, "a")->enabled);
     config_free(c);
@@ -620,7 +620,7 @@ static void test_other_checks(void **state)
     assert_non_null(schema_find("servers.*.env")->check_name(SPAN("A=B")));
 }
 
-/* What `rialto config` prints reads back to the same configuration, and hides what is secret. */
+/* The output of `rialto config` reads back to the same configuration, and hides secrets. */
 static void test_dump(void **state)
 {
     (void)state;
@@ -651,7 +651,7 @@ static void test_dump(void **state)
     arena_fini(&a);
 }
 
-/* Each of these changes one thing; a reload must see every one of them. */
+/* Each of these entries differs in one thing; a reload must notice every one of them. */
 static void test_server_equal(void **state)
 {
     (void)state;
@@ -730,7 +730,7 @@ static void test_explain(void **state)
     buf_fini(&out);
 }
 
-/* Every line of help stays inside a terminal of 80 columns. */
+/* Every line of help fits into 80 columns. */
 static void test_explain_width(void **state)
 {
     (void)state;
@@ -758,7 +758,7 @@ static void test_man(void **state)
         assert_non_null(strstr(buf_cstr(&out), buf_cstr(&key)));
         buf_fini(&key);
     }
-    /* Only our own requests start a line with a dot. */
+    /* Only troff requests that we write start a line with a dot. */
     for (struct span rest = buf_view(&out); rest.n;) {
         size_t n = span_find(rest, '\n');
         if (rest.p[0] == '.')
@@ -769,7 +769,8 @@ static void test_man(void **state)
     buf_fini(&out);
 }
 
-/* A word, or a map that begins as strict; the default depends on who added the server. */
+/* The sandbox is a word, or a map with strict defaults; the default depends on who added the
+ * server. */
 static void test_sandbox(void **state)
 {
     (void)state;
@@ -813,7 +814,7 @@ static void test_sandbox(void **state)
     assert_true(s->warns);
     assert_string_equal(c->servers.items[1].sandbox.network.items[0], "*");
 
-    /* What is shown reads back to the same. */
+    /* The dump reads back to the same configuration. */
     BUF_SCOPED json = {0};
     struct arena a = {0};
     value_put_json(&json, schema_dump(&a, c), false);

@@ -80,7 +80,7 @@ static void test_what_is_no_reference(void **state)
     secrets_free(s);
 }
 
-/* A value that was filled in must never reach the log, wherever it is printed from. */
+/* A value that was filled in must never appear in the log, wherever it is printed from. */
 static void test_values_are_redacted(void **state)
 {
     struct config c = {0};
@@ -97,8 +97,8 @@ static void test_values_are_redacted(void **state)
     log_forget_secrets();
 }
 
-/* On `rialto stdio` the standard input is the host's: a command that reads its own ate the host's
- * first messages, or waited for more until its time was over. */
+/* In `rialto stdio` our standard input is the host's: a command that read its own input consumed
+ * the host's first messages, or waited for more until its timeout. */
 static void test_a_command_does_not_read_our_input(void **state)
 {
     const char *command[] = {"sh", "-c", "read line; echo \"got:$line\""};
@@ -121,12 +121,12 @@ static void test_a_command_does_not_read_our_input(void **state)
     log_forget_secrets();
 }
 
-/* What stands in the file in plain sight was hidden only under a few names, and never in arguments
- * and URLs: NAME=VALUE, ARGUMENT NEXT or a text, and the secret in it. */
+/* Plain secrets in the file were hidden only under a few names, and never in arguments and URLs.
+ * Each row is NAME=VALUE, an argument and the next one, or a text, and whether it has a secret. */
 static void test_credentials_in_plain_sight(void **state)
 {
     static const struct {
-        const char *name, *value; /* no name: the value is a text */
+        const char *name, *value; /* without a name the value is a text */
         bool secret;
     } pairs[] =
         {
@@ -172,8 +172,8 @@ static void test_credentials_in_plain_sight(void **state)
     buf_fini(&out);
 }
 
-/* A caller's values stand in for our environment, and never beside it: what another host has left
- * there is not for this one. Files and the command are for everybody. */
+/* A caller's values replace our whole environment, so that it never sees values of another host
+ * there. Secrets from files and from the command are the same for every caller. */
 static void test_a_caller_brings_its_own(void **state)
 {
     struct folder f;
@@ -198,7 +198,7 @@ static void test_a_caller_brings_its_own(void **state)
                   "FROM_ENV");
     struct buf names = {0}, line = {0};
     secrets_put_open(ours, &names);
-    assert_null(strstr(buf_cstr(&names), "FROM_FILE")); /* nobody is asked for it */
+    assert_null(strstr(buf_cstr(&names), "FROM_FILE")); /* callers cannot bring it */
     assert_non_null(strstr(buf_cstr(&names), "BOTH"));
     log_redact(&line, SPAN("theirs-of-both in /home/me/shop"));
     assert_null(strstr(buf_cstr(&line), "theirs"));

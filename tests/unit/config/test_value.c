@@ -150,7 +150,7 @@ static void test_put_json(void **state)
     arena_fini(&a);
 }
 
-/* Unquoted stands only what every YAML reader takes for text, older ones included. */
+/* Only texts that every YAML reader reads as text, older ones included, are written unquoted. */
 static void test_put_yaml(void **state)
 {
     (void)state;
@@ -284,7 +284,7 @@ static void test_nearest(void **state)
     assert_string_equal(near_word("e"), "");
     assert_string_equal(near_word("totally different"), "");
     assert_string_equal(near_word(""), "");
-    /* Longer than any key could be: not looked at, however alike. */
+    /* Longer than any key: not compared, however similar. */
     assert_string_equal(near_word("commandcommandcommandcommandcommandcommandcommand"), "");
 }
 
@@ -296,7 +296,7 @@ static void test_problem_list(void **state)
 
     problems_add(&ps, PROBLEM_WARNING, (struct place){0}, "", "no file");
     problems_set_file(&ps, "a.yaml");
-    /* A terminal must not be steered by a key. */
+    /* A key must not control the terminal. */
     problems_add(&ps, PROBLEM_ERROR, (struct place){3, 4}, "k\033[31m", "bad %d", 5);
     problems_add(&ps, PROBLEM_ERROR, (struct place){2, 9}, "early", "also");
     assert_problems(&ps, "warning: no file\na.yaml:3:4: k?[31m: bad 5\na.yaml:2:9: early: also\n");
@@ -315,7 +315,7 @@ static void test_problem_list(void **state)
     problems_fini(&ps);
 }
 
-/* Found by fuzzing: some characters end a line of YAML, or are none at all for its readers. */
+/* Found by fuzzing: some characters end a line for YAML readers, or are not allowed at all. */
 static void test_comments(void **state)
 {
     static const struct {

@@ -1,4 +1,4 @@
-/* The YAML reader: what becomes what type, aliases and merges, and everything it must refuse. */
+/* The YAML reader: types of values, aliases and merges, and everything it must refuse. */
 #include "config_test.h"
 
 /* Reads YAML, expects no problem, and compares the tree written as JSON. */
@@ -39,7 +39,7 @@ static void test_types(void **state)
     (void)state;
     check_yaml("[true, True, FALSE, null, ~, Null, 1, -2.5e3]",
                "[true,true,false,null,null,null,1,-2.5e3]");
-    /* Words and numbers of older YAML stay text: nobody's country code NO becomes false. */
+    /* Words and numbers of older YAML stay text: a country code NO must not become false. */
     check_yaml("[yes, on, NO, off, y, 0x1f, 0o17, 017, 1_000, .5, +1, .inf, 12:30:45]",
                "[\"yes\",\"on\",\"NO\",\"off\",\"y\",\"0x1f\",\"0o17\",\"017\",\"1_000\",\".5\","
                "\"+1\",\".inf\",\"12:30:45\"]");
@@ -88,7 +88,7 @@ static void test_aliases(void **state)
     (void)state;
     check_yaml("a: &x [1, {b: 2}]\nc: *x\nd: [*x, *x]\n",
                "{\"a\":[1,{\"b\":2}],\"c\":[1,{\"b\":2}],\"d\":[[1,{\"b\":2}],[1,{\"b\":2}]]}");
-    /* A name may be given again; the latest counts. */
+    /* An anchor may be defined again; the latest counts. */
     check_yaml("- &x 1\n- *x\n- &x 2\n- *x\n", "[1,1,2,2]");
     expect_yaml_problem("a: *x\nb: &x 1\n", "f:1:4: there is no '&x' before this '*x'\n");
     expect_yaml_problem("a: &x [1, *x]\n",
@@ -102,10 +102,10 @@ static void test_merge(void **state)
     (void)state;
     check_yaml("base: &b {x: 1, y: 2}\nuse: {<<: *b, y: 3, z: 4}\n",
                "{\"base\":{\"x\":1,\"y\":2},\"use\":{\"y\":3,\"z\":4,\"x\":1}}");
-    /* Of several, the earlier wins; what stands in the map itself wins over all. */
+    /* Of several merged maps the earlier wins; the map's own keys win over all. */
     check_yaml("- &a {x: 1, y: 1}\n- &b {y: 2, z: 2}\n- {<<: [*a, *b], z: 3}\n",
                "[{\"x\":1,\"y\":1},{\"y\":2,\"z\":2},{\"z\":3,\"x\":1,\"y\":1}]");
-    /* A merged map can be merged again, and stays whole for those who name it later. */
+    /* A merged map can be merged again, and later aliases to it still get all of it. */
     check_yaml(
         "- &a {x: 1}\n- &b {<<: *a, y: 2}\n- {<<: *b, z: 3}\n- *b\n- {<<: &c {q: 1}}\n- *c\n",
         "[{\"x\":1},{\"y\":2,\"x\":1},{\"z\":3,\"y\":2,\"x\":1},{\"y\":2,\"x\":1},{\"q\":1},"
@@ -148,7 +148,7 @@ static void test_alias_bomb(void **state)
     arena_fini(&a);
 }
 
-/* Merges copy without an alias being there for each copy: they must be counted too. */
+/* Merges copy values without an alias for each copy: the copies must be counted too. */
 static void test_merge_bomb(void **state)
 {
     (void)state;
@@ -167,7 +167,7 @@ static void test_merge_bomb(void **state)
     arena_fini(&a);
 }
 
-/* Depth counts with aliases filled in: each level below is two deeper than the one before. */
+/* Depth counts after aliases are expanded: each line below is two levels deeper than the last. */
 static void test_depth(void **state)
 {
     (void)state;
@@ -248,7 +248,7 @@ static void test_long_key(void **state)
     arena_fini(&a);
 }
 
-/* What we write as YAML, we read back as the same. */
+/* YAML that we write reads back as the same values. */
 static void test_round_trip(void **state)
 {
     (void)state;

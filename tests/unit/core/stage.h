@@ -1,9 +1,9 @@
 /*
- * stage: a router with a clock in the test's hand, and the peers that play on it.
+ * stage: a router whose clock the test controls, and fake peers.
  *
- * A `fake` is a provider and a `client` a consumer; both only write down what reaches them, one
- * line per verb, in the stage's account. What they do inside a verb, the test sets with the hooks.
- * Calls are numbered as the router numbers them, from 1 on.
+ * A `fake` is a provider and a `client` a consumer; both only write each verb that they receive as
+ * a line into the stage's account. With the hooks a test sets what they do inside a verb. Calls
+ * have the router's numbers, which start at 1.
  */
 #ifndef RIALTO_TESTS_STAGE_H
 #define RIALTO_TESTS_STAGE_H
@@ -29,20 +29,20 @@ struct fake {
     struct provider core;
     struct stage *stage;
     bool up_in_start, lost_in_stop;
-    /* Called inside the verb, after it was written down; NULL for nothing. */
+    /* Called inside the verb, after its line was written; may be NULL. */
     void (*in_open)(struct fake *f, struct call *c, const struct request *request);
     void (*in_answer)(struct fake *f, struct call *c);
 };
 
 void fake_init(struct fake *f, struct stage *s, const char *alias);
-/* Stops it if it runs, removes and frees it. What that causes is not in the account. */
+/* Stops the fake if it runs, removes and frees it. The account does not show what that causes. */
 void fake_fini(struct fake *f);
 /*
  * Publish a catalog of words: "read" is a tool, "read+ro" says read-only and "read+id" idempotent;
- * "p:x", "r:x" and "t:x" are a prompt, a resource and a template; "=NAME" behind one is its label.
+ * "p:x", "r:x" and "t:x" are a prompt, a resource and a template; "=NAME" after one is its label.
  */
 void fake_publish(struct fake *f, const char *words);
-/* Want, publish and up. */
+/* provider_want, fake_publish and provider_up. */
 void fake_ready(struct fake *f, const char *words);
 /* The catalog that fake_publish makes. */
 struct catalog *catalog_of_words(const char *words);
@@ -64,12 +64,12 @@ void client_init(struct client *c, struct stage *s, const char *name, struct vie
 struct call *client_open(struct client *c, const char *tool);
 struct call *client_request(struct client *c, enum op op, const char *name);
 
-/* A result with this body. */
+/* Ends the call with a result that has this body. */
 void finish_call(struct call *c, const char *body);
 void ask_call(struct call *c, const char *key, unsigned needs);
 void answer_call(struct call *c, const char *key, const char *body);
 
-/* What was written since the last time is exactly this. */
+/* The lines written since the last check are exactly these. */
 #define assert_account(stage, text)                                                                \
     do {                                                                                           \
         assert_string_equal(buf_cstr(&(stage)->account), (text));                                  \

@@ -1,4 +1,4 @@
-/* Held calls: bus-and-aggregator §11.2 item 12, the approval hook, as far as the core has it. */
+/* Calls that are held until a person approves them: the part of approvals that is in the core. */
 #include "core/approval.h"
 #include "core/principal.h"
 #include "core/tap.h"
@@ -62,7 +62,7 @@ static void end(struct fixture *x)
     stage_fini(&x->stage);
 }
 
-/* The last `done` with its text, which the account leaves out. */
+/* The text of the last `done`, which the account leaves out. */
 static char last_text[256];
 
 static void note_text(struct client *c, const struct outcome *outcome)
@@ -152,7 +152,7 @@ static void test_answered_inside_the_ask(void **state)
     end(&x);
 }
 
-/* A client that promised to ask and could not: somebody else still can. */
+/* The client declared elicitation but answers with an error: the operator can still decide. */
 static void test_a_client_that_cannot_ask_after_all(void **state)
 {
     struct fixture x;
@@ -168,7 +168,7 @@ static void test_a_client_that_cannot_ask_after_all(void **state)
     end(&x);
 }
 
-/* Questions of the server itself come on the approved call, not by a second one. */
+/* After the approval the server's own questions are asked on the same call, not by a retry. */
 static void test_one_consent_is_for_one_call(void **state)
 {
     struct fixture x;
@@ -224,9 +224,9 @@ static void test_nobody_to_ask(void **state)
     end(&x);
 }
 
-/* --- whose word counts --- */
+/* --- whose decision counts --- */
 
-/* The tap, which is told who decided. */
+/* A tap that records who decided. */
 struct clerk {
     struct tap tap;
     char noted[256];
@@ -260,8 +260,8 @@ static const struct tap clerk_tap = {
     .opened = pass_opened, .ended = pass_ended, .decided = note_decided};
 
 /*
- * A client that declares elicitation need not have a person at all: an agent's own program answered
- * the question whether its agent may delete a file, and it ran.
+ * A client that declares elicitation need not have a person: a program around the agent answered
+ * the question whether the agent may delete a file, and the call ran.
  */
 static void test_by_the_operator_alone(void **state)
 {
@@ -276,7 +276,7 @@ static void test_by_the_operator_alone(void **state)
     x.ann.in_ask = say_yes;
     struct call *c = client_open(&x.ann, "f__delete_file");
     assert_account(&x.stage, "");
-    answer_call(c, "approval", "yes"); /* nobody asked */
+    answer_call(c, "approval", "yes"); /* the client was not asked */
     assert_int_equal(c->state, CALL_HELD);
     assert_int_equal(approval_decide(x.stage.router, 1, &yes), DECIDED);
     assert_account(&x.stage, "f open 1 delete_file\n");
@@ -356,8 +356,8 @@ static void test_a_client_that_leaves_when_the_question_is_taken_back(void **sta
     end(&x);
 }
 
-/* The stateless era: the question went out as the end of a request, and comes back with an answer.
- * The result must not be lost meanwhile, so the call goes on then. */
+/* In the stateless era the question is the response to a request, and the answer comes with a
+ * retry. A result before the retry would be lost, so the call continues only then. */
 static void test_the_operator_decides_for_one_that_comes_back(void **state)
 {
     static const struct {
@@ -385,7 +385,7 @@ static void test_the_operator_decides_for_one_that_comes_back(void **state)
     }
 }
 
-/* The configuration was changed while the client was asked: its word does not count any more. */
+/* The configuration changed while the client was asked: the client's answer no longer counts. */
 static void test_an_answer_that_came_too_late_to_count(void **state)
 {
     struct fixture x;
@@ -411,7 +411,7 @@ static void test_silence_is_a_no(void **state)
     (void)state;
     begin(&x);
     x.ann.in_done = note_text;
-    x.policy->timeout = 100; /* says nothing about people */
+    x.policy->timeout = 100; /* does not apply while a person is asked */
     client_open(&x.ann, "f__delete_file");
     x.ann.answers = ANSWERS_ELICIT_FORM;
     stage_wait(&x.stage, 1);
@@ -445,7 +445,7 @@ static void test_the_deadline_counts_from_the_consent(void **state)
     end(&x);
 }
 
-/* A slot is for work, not for waiting: others pass a held call. */
+/* A held call takes no slot, so other calls overtake it. */
 static void test_a_held_call_takes_no_slot(void **state)
 {
     struct fixture x;
@@ -455,7 +455,7 @@ static void test_a_held_call_takes_no_slot(void **state)
     x.policy->concurrency = 1;
     client_open(&x.ann, "f__delete_file");
     struct call *read = client_open(&x.ann, "f__read");
-    approval_decide(x.stage.router, 1, &yes); /* now it waits in line */
+    approval_decide(x.stage.router, 1, &yes); /* now the call waits for a slot */
     assert_account(&x.stage, "f open 2 read\n");
     finish_call(read, "read");
     assert_account(&x.stage, "ann done 2 read\nf open 1 delete_file\n");
@@ -471,7 +471,7 @@ static void test_taken_back_while_held(void **state)
     x.ann.answers = ANSWERS_ELICIT_FORM;
     struct call *c = client_open(&x.ann, "f__delete_file");
     call_cancel(c, FAIL_CANCELLED);
-    /* Its provider never heard of it, so it is told nothing. */
+    /* The provider was never sent the call, so it gets no cancel. */
     assert_account(&x.stage, "ann ask 1 approval\nann done 1 cancelled\n");
     assert_null(approval_next(x.stage.router, NULL));
     end(&x);
@@ -491,7 +491,7 @@ static void test_a_crash_does_not_concern_it(void **state)
     stage_wait(&x.stage, 1000);
     provider_up(&x.fake.core);
     assert_account(&x.stage, "f start\nf open 1 delete_file\n");
-    /* It says read-only, but a person allowed it once, not twice. */
+    /* The tool is read-only, but a person allowed one run: the call is not repeated. */
     provider_lost(&x.fake.core, "exited with 1");
     assert_account(&x.stage, "ann done 1 crashed\n");
     end(&x);
@@ -507,7 +507,7 @@ static void test_stopping_ends_it(void **state)
     provider_unwant(&x.fake.core);
     provider_lost(&x.fake.core, "");
     assert_account(&x.stage, "ann done 1 shutdown (retryable)\nf stop\nf stopped\n");
-    /* Also when its provider rests already: nobody may be left behind when it is removed. */
+    /* Also when the provider is already down: no held call may be left when it is removed. */
     client_open(&x.ann, "f__delete_file");
     assert_int_equal(x.fake.core.state, PROVIDER_DOWN);
     provider_unwant(&x.fake.core);

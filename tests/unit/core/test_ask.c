@@ -1,6 +1,6 @@
 #include "stage.h"
 
-/* One provider that is up, with a harmless tool and one that is not, and a client. */
+/* One provider that is up, with a read-only tool and one that is not, and a client. */
 struct fixture {
     struct stage stage;
     struct view *view;
@@ -43,7 +43,7 @@ static void test_ask_and_answer(void **state)
     ask_call(c, "\"5\"", 0);
     ask_call(c, "6", ANSWERS_ROOTS);
     answer_call(c, "\"5\"", "b");
-    answer_call(c, "\"5\"", "again"); /* answered once only */
+    answer_call(c, "\"5\"", "again"); /* already answered */
     answer_call(c, "7", "nobody asked");
     answer_call(c, "5", "a");
     finish_call(c, "with 6 open");
@@ -64,7 +64,7 @@ static void test_what_a_client_cannot_answer_is_refused(void **state)
     ask_call(c, "2", ANSWERS_ELICIT_FORM | ANSWERS_SAMPLING);
     assert_account(&x.stage, "f open 1 write\nf answer 1 1 refused\nf answer 1 2 refused\n");
     assert_true(list_empty(&c->asks));
-    assert_int_equal(c->lacks, ANSWERS_SAMPLING); /* for whoever wants to say what was missing */
+    assert_int_equal(c->lacks, ANSWERS_SAMPLING); /* for messages that say what was missing */
     end(&x);
 }
 
@@ -77,8 +77,8 @@ static struct call *open_for(struct fixture *x, struct client *client, uint64_t 
 }
 
 /*
- * A server on pipes does not say for which call it asks. A call that had asked and was then
- * forgotten by its client made every later question doubtful: nobody could be asked any more.
+ * A server on pipes does not say for which call it asks. If a call had asked and its client never
+ * answered, no later question could be assigned to a call, so no client could be asked any more.
  */
 static void test_a_call_that_waits_for_an_answer_does_not_ask(void **state)
 {
@@ -88,7 +88,7 @@ static void test_a_call_that_waits_for_an_answer_does_not_ask(void **state)
     begin(&x);
     struct call *forgotten = open_for(&x, &x.ann, 7);
     ask_call(forgotten, "1", 0);
-    assert_ptr_equal(ask_sole_call(&x.fake.core), forgotten); /* it may ask two things at once */
+    assert_ptr_equal(ask_sole_call(&x.fake.core), forgotten); /* a call may ask twice at once */
     struct call *running = open_for(&x, &x.ann, 7);
     assert_ptr_equal(ask_sole_call(&x.fake.core), running);
     struct call *third = open_for(&x, &x.ann, 7);
@@ -102,7 +102,7 @@ static void test_a_call_that_waits_for_an_answer_does_not_ask(void **state)
     end(&x);
 }
 
-/* Were the guess wrong, one person would be asked another's question. */
+/* A wrong guess would show one person another person's question. */
 static void test_calls_of_two_parties_leave_the_question_open(void **state)
 {
     struct fixture x;
@@ -135,14 +135,14 @@ static void test_people_have_time(void **state)
     struct call *c = client_open(&x.ann, "f__read");
     ask_call(c, "1", 0);
     stage_wait(&x.stage, 999);
-    call_event(c, &(struct event){.kind = EVENT_PROGRESS}); /* is no answer */
+    call_event(c, &(struct event){.kind = EVENT_PROGRESS}); /* does not count as an answer */
     answer_call(c, "1", "yes");
     stage_wait(&x.stage, 99);
     ask_call(c, "2", 0);
     stage_wait(&x.stage, 999);
     assert_account(&x.stage, "f open 1 read\nann ask 1 1\nf answer 1 1 yes\nann ask 1 2\n");
     stage_wait(&x.stage, 1);
-    /* Somebody was asked, so doing it again is not as if it had been done once. */
+    /* A person was asked, so repeating the call would not be safe: it is not retryable. */
     assert_account(&x.stage, "f cancel 1 timeout\nann done 1 timeout\n");
     end(&x);
 }
@@ -222,8 +222,8 @@ static void test_cancel_inside_ask(void **state)
 }
 
 /*
- * A server could ask without end on one call: each question was remembered, and each made the
- * deadline start anew. What a peer controls is bounded.
+ * A server could ask without bound on one call: each question was stored, and each restarted the
+ * deadline.
  */
 static void test_open_questions_are_bounded(void **state)
 {
@@ -246,7 +246,7 @@ static void test_open_questions_are_bounded(void **state)
     end(&x);
 }
 
-/* A server that takes its question back left its client asked until the call was over. */
+/* When a server took its question back, the client still showed it until the call ended. */
 static void test_what_is_taken_back_is_not_answered(void **state)
 {
     struct fixture x;
@@ -265,7 +265,7 @@ static void test_what_is_taken_back_is_not_answered(void **state)
     answer_call(c, "1", "too late");
     assert_account(&x.stage, "f open 1 write\nann ask 1 1\nann ask 1 2\nann unasked 1 1\n"
                              "ann unasked 1 2\n");
-    stage_wait(&x.stage, 100); /* nobody is asked any more, so the provider's own time counts */
+    stage_wait(&x.stage, 100); /* no question is open, so the call's own timeout applies */
     assert_account(&x.stage, "f cancel 1 timeout\nann done 1 timeout\n");
     end(&x);
 }
@@ -279,7 +279,7 @@ static void test_the_same_on_a_standing_call(void **state)
     struct call *c = router_attach(x.stage.router, &x.ann.peer, x.view, 0, &x.ann);
     assert_true(ask_put_standing(&x.fake.core, &(struct ask){.key = SPAN("7")}));
     assert_false(
-        ask_take_back_any(&x.fake.core, SPAN("f/7"), NULL)); /* that is how the client knows it */
+        ask_take_back_any(&x.fake.core, SPAN("f/7"), NULL)); /* "f/7" is the client's key */
     assert_true(ask_take_back_any(&x.fake.core, SPAN("7"), NULL));
     answer_call(c, "f/7", "too late");
     assert_account(&x.stage, "ann ask 1 f/7\nann unasked 1 f/7\n");

@@ -1,6 +1,6 @@
 #include "stage.h"
 
-/* One provider that is up, with a harmless tool and one that is not, and a client. */
+/* One provider that is up, with a read-only tool and one that is not, and a client. */
 struct fixture {
     struct stage stage;
     struct view *view;
@@ -37,7 +37,7 @@ static void end(struct fixture *x)
     stage_fini(&x->stage);
 }
 
-/* --- there and back --- */
+/* --- opening and ending --- */
 
 static void test_a_call_is_opened_and_done(void **state)
 {
@@ -105,7 +105,7 @@ static void check_request(struct fake *f, struct call *c, const struct request *
     (void)f, (void)c;
 }
 
-/* The same request reaches the provider, at once or after it had to wait in the router. */
+/* The provider gets the same request, at once or after the call had to wait in the router. */
 static void test_a_request_survives_waiting(void **state)
 {
     struct fixture x;
@@ -211,7 +211,7 @@ static void test_who_leaves_cancels_everything(void **state)
     client_open(&x.ann, "f__write");
     client_open(&x.ann, "f__write");
     call_cancel_all(&x.ann.peer);
-    /* The slot of 2 goes to 3 first: that it is taken back as well is not known yet. */
+    /* The slot of 2 goes to 3 before 3 is cancelled as well. */
     assert_account(&x.stage, "f open 2 write\nann done 1 cancelled\n"
                              "f cancel 2 cancelled\nann done 2 cancelled\nf open 3 write\n"
                              "f cancel 3 cancelled\nann done 3 cancelled\n");
@@ -273,9 +273,9 @@ static void test_waiting_counts(void **state)
 }
 
 /*
- * Calls that waited behind a stuck one ran out of time together with it. The slot that the first
- * left was given to the next, whose deadline was the next thing to be told: tools were called for
- * nobody, and what could have been tried again could not any more.
+ * Calls that waited for a stuck call reached their deadlines together with it. The slot of the
+ * first was given to the next call, whose timer fired right after: its tool was called for nothing,
+ * and the call could no longer end as retryable.
  */
 static void test_a_late_call_is_not_handed_over(void **state)
 {
@@ -290,13 +290,13 @@ static void test_a_late_call_is_not_handed_over(void **state)
     client_open(&x.ann, "f__write");
     stage_wait(&x.stage, 1);
     client_open(&x.ann, "f__write");
-    stage_wait(&x.stage, 99); /* the clock jumps: the first two are late */
+    stage_wait(&x.stage, 99); /* the deadlines of the first two pass at once */
     assert_account(&x.stage, "f open 1 write\nf cancel 1 timeout\nann done 1 timeout\n"
                              "ann done 2 timeout (retryable)\nf open 3 write\n");
     end(&x);
 }
 
-/* Nobody has seen a call that only waited: trying again is safe whatever the tool does. */
+/* A call that only waited was never sent: retrying it is safe whatever the tool does. */
 static void test_a_deadline_in_line_is_retryable(void **state)
 {
     struct fixture x;
@@ -331,7 +331,7 @@ static void test_progress_may_extend_the_deadline(void **state)
     }
 }
 
-/* Progress without end must end, too; a question that was answered starts the bound again. */
+/* Progress extends the deadline only up to timeout_max. */
 static void test_progress_extends_up_to_a_bound(void **state)
 {
     struct fixture x;
@@ -405,8 +405,8 @@ static void test_a_full_queue_refuses(void **state)
 }
 
 /*
- * With `queue: 0` nothing may wait, not even for the start, so a lazy server with no queue was
- * never started: every call was turned away and none woke it.
+ * With `queue: 0` no call may wait, not even for the start, so a lazy server without a queue was
+ * never started: every call was refused before it could start the server.
  */
 static void test_without_a_queue_a_call_still_wakes(void **state)
 {
@@ -425,8 +425,8 @@ static void test_without_a_queue_a_call_still_wakes(void **state)
 }
 
 /*
- * A provider that answers inside of `open` was handed the next waiting call from inside the end of
- * the one before, and so on: a long queue became a stack deep enough to end the program.
+ * When a provider answered inside `open`, the next waiting call was opened from inside the end of
+ * the previous one, and so on: a long queue overflowed the stack.
  */
 static void test_a_long_queue_is_not_a_deep_stack(void **state)
 {
@@ -454,7 +454,7 @@ static void open_in_done(struct client *c, const struct outcome *outcome)
     client_open(c, "f__read");
 }
 
-/* What is opened inside `done` comes after what waited before. */
+/* A call opened inside `done` comes after the calls that already waited. */
 static void test_open_inside_done(void **state)
 {
     struct fixture x;

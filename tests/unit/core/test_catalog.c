@@ -88,7 +88,7 @@ static void test_nothing_is_in_no_catalog(void **state)
     catalog_free(NULL);
 }
 
-/* What a provider lists is bounded in bytes; what fits stays. */
+/* The size of a catalog is bounded; items that fit are kept. */
 static void test_what_does_not_fit_is_left_out(void **state)
 {
     struct stage s;

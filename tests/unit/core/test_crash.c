@@ -1,4 +1,4 @@
-/* What becomes of calls when their provider ends, fails to start or is stopped. */
+/* What happens to calls when their provider crashes, fails to start or is stopped. */
 #include "stage.h"
 
 struct fixture {
@@ -90,7 +90,7 @@ static void test_so_does_one_that_asked(void **state)
     end(&x);
 }
 
-/* A refused question reached nobody: the call is as harmless as before. */
+/* A refused question reached no client: the call may still be repeated. */
 static void test_unless_nobody_was_asked(void **state)
 {
     struct fixture x;
@@ -168,8 +168,8 @@ static void test_a_start_that_is_too_slow_ends_who_waits(void **state)
 }
 
 /*
- * Stopping a server told its open calls that they may safely be tried again, also those that
- * were in the middle of doing something.
+ * When a server was stopped, all its open calls ended as retryable, also those that may already
+ * have had an effect.
  */
 static void test_stopping_cancels_what_is_open(void **state)
 {
@@ -206,7 +206,7 @@ static void test_giving_up_ends_who_waits(void **state)
     end(&x);
 }
 
-/* --- what a consumer does inside of the ends --- */
+/* --- what a consumer does inside `done` --- */
 
 static void leave_in_done(struct client *c, const struct outcome *outcome)
 {
@@ -216,9 +216,9 @@ static void leave_in_done(struct client *c, const struct outcome *outcome)
 }
 
 /*
- * A server crashed with two calls open. The client's connection broke while it was told of the
- * first, so it left, which took the second back: the provider was told to cancel a call of an
- * instance that was gone, and whose request it had freed.
+ * A server crashed with two calls open. The client's connection broke inside `done` of the first,
+ * so the second was cancelled: the provider was told to cancel a call of an instance that had
+ * ended, whose request it had already freed.
  */
 static void test_leaving_inside_a_crash(void **state)
 {
@@ -246,8 +246,8 @@ static void answer_in_done(struct client *c, const struct outcome *outcome)
     answer_call(other, "1", "too late");
 }
 
-/* The same by an answer: it must not reach an instance that is gone, or a call that was cancelled.
- */
+/* The same with an answer inside `done`: it must not reach an instance that has ended, or a call
+ * that was cancelled. */
 static void test_answering_inside_a_crash(void **state)
 {
     struct fixture x;
@@ -279,9 +279,9 @@ static void open_in_done(struct client *c, const struct outcome *outcome)
 }
 
 /*
- * A client opened a new call inside the end of one that a crash had ended. That started the
- * provider, which was up at once and took the call; then the crash went on ending the calls that
- * were open and ended the new one as well, behind the new instance's back.
+ * A client opened a new call inside `done` of a call that a crash had ended. That started the
+ * provider, which was up at once and was sent the call; then the crash handling went on to end all
+ * open calls, and ended the new one as well without telling the new instance.
  */
 static void test_a_new_call_inside_a_crash_lives(void **state)
 {

@@ -3,7 +3,7 @@
 
 #include "core/doubts.h"
 
-/* One provider that is up, with a harmless tool and one that is not, and three clients. */
+/* One provider that is up, with a read-only tool and one that is not, and three clients. */
 struct fixture {
     struct stage stage;
     struct view *view;
@@ -54,8 +54,8 @@ static void fail_call(struct call *c)
 }
 
 /*
- * With two clients calling at once the question was answered with an error. It waits until one of
- * the calls is answered, and with it all calls that came since.
+ * With calls of two clients open, a question was answered with an error. Now the question waits
+ * until one of the calls ends, and calls that come in the meantime wait as well.
  */
 static void test_it_waits_until_one_client_is_left(void **state)
 {
@@ -67,7 +67,7 @@ static void test_it_waits_until_one_client_is_left(void **state)
     struct call *of_bob = client_open(&x.bob, "f__write");
     assert_true(ask(&x, "q"));
     client_open(&x.eve, "f__write");
-    client_open(&x.bob, "f__write"); /* would never let ann's call be the only one */
+    client_open(&x.bob, "f__write"); /* if it were sent, ann's call would never be the only one */
     assert_account(&x.stage, "f open 1 write\nf open 2 write\n");
     finish_call(of_bob, "b");
     assert_account(&x.stage, "bob done 2 b\nann ask 1 q\n");
@@ -77,7 +77,7 @@ static void test_it_waits_until_one_client_is_left(void **state)
     end(&x);
 }
 
-/* The call that asked may be the one that was given up: nobody else gets its question. */
+/* The cancelled call may be the one that asked: no other client gets its question. */
 static void test_the_question_of_a_call_given_up_reaches_nobody(void **state)
 {
     struct fixture x;
@@ -94,7 +94,8 @@ static void test_the_question_of_a_call_given_up_reaches_nobody(void **state)
     end(&x);
 }
 
-/* Both calls wait for a person: the later question gives way, and shows whose it was. */
+/* Both calls wait for a person: the later question is refused as busy, and the call that then fails
+ * is the one that had asked it. */
 static void test_two_that_wait_for_each_other(void **state)
 {
     struct fixture x;
@@ -109,12 +110,12 @@ static void test_two_that_wait_for_each_other(void **state)
     fail_call(of_bob);
     assert_account(&x.stage, "bob done 2 busy (retryable)\nann ask 1 qa\n");
     answer_call(of_ann, "qa", "yes");
-    fail_call(of_ann); /* that is its own failure */
+    fail_call(of_ann); /* an error of the call itself */
     assert_account(&x.stage, "f answer 1 qa yes\nann done 1 {}\n");
     end(&x);
 }
 
-/* ... and is sent again if that is safe, when the other is done. */
+/* The call whose question was refused is repeated after the other one, if that is safe. */
 static void test_what_may_be_repeated_is(void **state)
 {
     struct fixture x;
@@ -144,7 +145,7 @@ static void test_turns(void **state)
     x.fake.core.takes_turns = true;
     struct call *of_ann = client_open(&x.ann, "f__write");
     struct call *of_bob = client_open(&x.bob, "f__write");
-    client_open(&x.ann, "f__read"); /* not before bob */
+    client_open(&x.ann, "f__read"); /* comes after bob's call */
     ask(&x, "q");
     assert_account(&x.stage, "f open 1 write\nann ask 1 q\n");
     finish_call(of_ann, "a");
@@ -154,8 +155,8 @@ static void test_turns(void **state)
     end(&x);
 }
 
-/* A client with two calls is the one who is asked; if the wrong one of its calls was chosen, the
- * question goes on. */
+/* If all calls are of one client, that client is asked on any of them; if that call ends first, the
+ * question moves to another. */
 static void test_a_client_that_is_alone_is_asked_on_any_call(void **state)
 {
     struct fixture x;
@@ -170,7 +171,7 @@ static void test_a_client_that_is_alone_is_asked_on_any_call(void **state)
     finish_call(second, "b");
     assert_account(&x.stage, "ann done 2 b\nann ask 1 q\n");
     answer_call(first, "q", "yes");
-    finish_call(first, "a"); /* nobody waits for an answer to `r` but the provider */
+    finish_call(first, "a"); /* no call is left on which `r` could be answered */
     assert_account(&x.stage, "f answer 1 q yes\nann done 1 a\nf answer 0 r cancelled\n");
     end(&x);
 }
@@ -184,7 +185,7 @@ static struct call *open_as_anybody(struct fixture *x)
         &x->ann);
 }
 
-/* Agents without a token look alike: two running calls are told apart as those of two clients. */
+/* Agents without a token cannot be told apart: two running calls count as those of two clients. */
 static void test_agents_that_look_alike(void **state)
 {
     struct fixture x;
@@ -196,9 +197,9 @@ static void test_agents_that_look_alike(void **state)
     ask(&x, "q");
     assert_account(&x.stage, "f open 1 write\nf open 2 write\n");
     finish_call(one, "a");
-    open_as_anybody(&x); /* the other stands still, and may do so for minutes */
+    open_as_anybody(&x); /* is sent: the other call waits for its answer, perhaps for minutes */
     assert_account(&x.stage, "ann done 1 a\nann ask 2 q\nf open 3 write\n");
-    open_as_anybody(&x); /* mostly they are one agent's */
+    open_as_anybody(&x); /* is sent: such calls are mostly of one agent */
     assert_account(&x.stage, "f open 4 write\n");
     finish_call(other, "b");
     end(&x);
@@ -224,7 +225,7 @@ static void test_people_have_time(void **state)
     end(&x);
 }
 
-/* What ends with the instance is not asked of the next one, and what is taken back is not asked. */
+/* A held question is dropped when its instance ends or when the provider takes it back. */
 static void test_it_ends_with_its_provider_or_its_wish(void **state)
 {
     struct fixture x;
@@ -239,7 +240,7 @@ static void test_it_ends_with_its_provider_or_its_wish(void **state)
     x.stage.account.n = 0;
     finish_call(of_ann, "a");
     assert_account(&x.stage, "ann done 1 a\n");
-    client_open(&x.ann, "f__write"); /* waits for bob's */
+    client_open(&x.ann, "f__write"); /* waits for bob's call */
     provider_lost(&x.fake.core, "exited");
     assert_false(doubts_held(&x.fake.core));
     assert_null(strstr(buf_cstr(&x.stage.account), "ask"));
@@ -259,7 +260,7 @@ static void test_there_is_an_end_to_questions(void **state)
     assert_true(ask(&x, "q"));
     for (int i = 0; i < 62; i++) {
         snprintf(key, sizeof key, "%d", i);
-        ask(&x, key); /* ties are broken, so few are held */
+        ask(&x, key); /* deadlocks are resolved at once, so few questions are held */
     }
     finish_call(of_bob, "b");
     assert_int_equal(router_call_count(x.stage.router), 2);

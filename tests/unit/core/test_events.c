@@ -1,4 +1,4 @@
-/* bus-and-aggregator §11.2 item 11: the events and what is in them. */
+/* The events of the core and what is in them. */
 #include "stage.h"
 
 #include <inttypes.h>
@@ -88,7 +88,7 @@ static void test_a_tool_failed(void **state)
     end(&x);
 }
 
-/* What the router cannot route concerns no server, and what is no tool is no tool call. */
+/* A call that cannot be routed belongs to no server, and a prompt is no tool call: no events. */
 static void test_nothing_else_is_a_tool_call(void **state)
 {
     struct fixture x;
@@ -111,7 +111,7 @@ static void test_a_server_failed_and_came_back(void **state)
     assert_heard(&x, "mcp.server_failed server=f tool= call=0 ms=0 is_error=0 "
                      "error=exited with 1\n");
     stage_wait(&x.stage, 1000);
-    provider_lost(&x.fake.core, "exited with 2"); /* not even up this time */
+    provider_lost(&x.fake.core, "exited with 2"); /* before it was up */
     assert_heard(&x, "mcp.server_failed server=f tool= call=0 ms=0 is_error=0 "
                      "error=exited with 2\n");
     stage_wait(&x.stage, 2000);
@@ -150,7 +150,7 @@ static void test_the_number_of_watchers_is_bounded(void **state)
         watchers[i].happened = ignore;
         assert_int_equal(events_watch(&events, &watchers[i]), i < EVENTS_MAX_WATCHERS);
     }
-    events_unwatch(&events, &watchers[EVENTS_MAX_WATCHERS]); /* never was one */
+    events_unwatch(&events, &watchers[EVENTS_MAX_WATCHERS]); /* was refused above */
     events_unwatch(&events, &watchers[0]);
     events_unwatch(&events, &watchers[0]);
     assert_true(events_watch(&events, &watchers[0]));

@@ -1,4 +1,4 @@
-/* Providers that rest while nobody needs them, and those that are stopped by hand. */
+/* Providers that are stopped while idle, and those that are stopped by hand. */
 #include "core/wishes.h"
 #include "stage.h"
 
@@ -45,7 +45,7 @@ static void test_it_rests_and_is_woken_by_a_call(void **state)
         assert_int_equal(x.fake.core.state, PROVIDER_STOPPING);
         provider_lost(&x.fake.core, "exited with 0");
         assert_int_equal(x.fake.core.state, PROVIDER_DOWN);
-        /* Nobody is told of a change, for there is none: its tools are still to be had. */
+        /* No list change is sent: the provider's tools can still be called. */
         assert_account(&x.stage, "f stop\n");
         assert_true(provider_advertised(&x.fake.core));
         struct call *c = client_open(&x.ann, "read");
@@ -81,7 +81,7 @@ static void test_use_keeps_it_awake(void **state)
     stage_wait(&x.stage, 5000);
     assert_int_equal(x.fake.core.state, PROVIDER_READY);
     finish_call(c, "slow");
-    /* From the end of the last call on, to the millisecond. */
+    /* The idle time counts from the end of the last call, to the millisecond. */
     stage_wait(&x.stage, 999);
     assert_int_equal(x.fake.core.state, PROVIDER_READY);
     stage_wait(&x.stage, 1);
@@ -105,7 +105,7 @@ static void test_a_subscription_keeps_it_awake(void **state)
     end(&x);
 }
 
-/* Whoever removes it waits to hear that it is down, and resting is not that. */
+/* Code that removes a provider waits for `stopped`, which an idle stop does not report. */
 static void test_resting_is_not_being_stopped(void **state)
 {
     struct fixture x;
@@ -186,8 +186,8 @@ static void test_restarted_by_hand(void **state)
     end(&x);
 }
 
-/* The key went from the file, came back, and became shorter while it was idle: it holds as it is
- * now, counted from its last use. */
+/* idle_stop was removed from the file, added again and made shorter while the provider was idle:
+ * the newest value applies, counted from the last use. */
 static void test_other_limits_hold_while_it_runs(void **state)
 {
     struct fixture x;
@@ -209,7 +209,7 @@ static void test_other_limits_hold_while_it_runs(void **state)
     stage_wait(&x.stage, 1);
     assert_account(&x.stage, "f stop\n");
     provider_lost(&x.fake.core, "exited with 0");
-    provider_adjust(&x.fake.core, &policy); /* it rests: there is nothing to watch */
+    provider_adjust(&x.fake.core, &policy); /* the provider is down: no timer is needed */
     assert_int_equal(x.stage.timers.n, 0);
     end(&x);
 }

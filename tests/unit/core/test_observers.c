@@ -1,6 +1,6 @@
 /*
- * Whoever waited for a provider used to look at it every few milliseconds, since nobody was told of
- * its changes. Now observers are: once for what changed, from the loop, and free to do anything.
+ * Code that waited for a provider had to poll it every few milliseconds. Now observers are called:
+ * once for all changes, from the loop, and the callback may do anything.
  */
 #include "stage.h"
 
@@ -13,7 +13,7 @@ struct fixture {
     struct client ann;
 };
 
-/* An observer that writes down what it sees of the fake, and does what the test wants of it. */
+/* An observer that writes the state of the fake into the account and calls a hook. */
 struct onlooker {
     struct observer observer;
     struct fixture *x;
@@ -63,7 +63,7 @@ static void end(struct fixture *x)
     stage_fini(&x->stage);
 }
 
-/* With one observer, which was told for the first time. */
+/* Begins with one observer, which has had its first call. */
 static void begin_with(struct fixture *x, struct onlooker *o)
 {
     begin(x);
@@ -90,11 +90,11 @@ static void test_told_once_of_several_changes_and_not_inside(void **state)
     stage_wait(&x.stage, 1);
     assert_account(&x.stage, "a sees ready\n");
     observer_remove(&a.observer);
-    observer_remove(&a.observer); /* harmless */
+    observer_remove(&a.observer); /* a second time does nothing */
     end(&x);
 }
 
-/* One who comes late needs no other place to look; adding it twice is adding it. */
+/* A new observer is called once for the current state; adding it twice has no further effect. */
 static void test_told_when_added_though_nothing_changes(void **state)
 {
     struct fixture x;
@@ -138,7 +138,7 @@ static void test_one_removes_itself_and_another_inside(void **state)
     end(&x);
 }
 
-/* Its memory is gone when it returns. */
+/* Frees the observer inside its own callback. */
 static void free_itself(struct onlooker *self)
 {
     observer_remove(&self->observer);
@@ -188,7 +188,8 @@ static void want(struct onlooker *self)
     provider_want(&self->x->fake.core);
 }
 
-/* `a` changes something: `b` sees that at once and is not told again, `a` is told later. */
+/* `a` changes the provider: `b` sees the new state at once and is not called again, `a` is called
+ * later. */
 static void test_changes_while_telling(void **state)
 {
     struct fixture x;
@@ -218,7 +219,7 @@ static void add_again(struct onlooker *self)
     add(self);
 }
 
-/* It is told with each turn of the loop, but does not keep the loop from turning. */
+/* Such an observer is called in each turn of the loop, but does not block the loop. */
 static void test_one_that_adds_itself_again_inside(void **state)
 {
     struct fixture x;
@@ -246,10 +247,10 @@ static void test_the_last_call_of_one_that_drains(void **state)
     fake_ready(&x.fake, "read");
     stage_wait(&x.stage, 1);
     x.stage.account.n = 0;
-    finish_call(client_open(&x.ann, "read"), "1"); /* calls are nobody's news ... */
+    finish_call(client_open(&x.ann, "read"), "1"); /* usually observers are not told of calls */
     struct call *first = client_open(&x.ann, "read"), *second = client_open(&x.ann, "read");
     stage_wait(&x.stage, 1);
-    x.fake.core.draining = true; /* ... but now */
+    x.fake.core.draining = true; /* now they are told of the last call's end */
     x.stage.account.n = 0;
     finish_call(first, "2");
     stage_wait(&x.stage, 1);
@@ -263,7 +264,7 @@ static void test_the_last_call_of_one_that_drains(void **state)
 
 /* --- room --- */
 
-/* For one of two. */
+/* Has room for one of two providers. */
 struct house {
     struct provider_room room;
     struct fixture *x;
@@ -277,7 +278,7 @@ static const char *ask(struct provider_room *room, bool *soon)
     return other == PROVIDER_DOWN ? NULL : "the house is full";
 }
 
-/* It used to ask every 20 ms whether there is room now. */
+/* A provider that was held back polled every 20 ms whether there was room. */
 static void test_one_that_is_held_back_starts_when_there_is_room(void **state)
 {
     struct fixture x;
@@ -309,7 +310,7 @@ static void test_one_that_is_held_back_starts_when_there_is_room(void **state)
     end(&x);
 }
 
-/* Nobody waits any more: it is not started when there is room, and forgets about it. */
+/* If no call waits any more, the provider is not started when there is room. */
 static void test_one_that_is_held_back_and_given_up(void **state)
 {
     struct fixture x;

@@ -1,4 +1,4 @@
-/* What the owner of a token may use at once and in a minute, and that nobody else notices. */
+/* The limits of a token's owner: what may be in use at once and called in a minute. */
 #include "stage.h"
 
 #include "core/principal.h"
@@ -13,8 +13,7 @@ static bool take(struct principal *p, uint64_t now, size_t bytes, uint64_t *retr
     return fits;
 }
 
-/* Never more than three in any 60 s, wherever these begin; and told to the millisecond when to come
- * again. */
+/* Never more than three calls in any 60 s; `retry` is exactly the time until the next one. */
 static void a_minute_is_any_minute(void **state)
 {
     struct principal *p = principal_new("ann");

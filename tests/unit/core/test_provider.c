@@ -1,6 +1,6 @@
 #include "stage.h"
 
-/* One provider with one tool, and a client who looks at it. */
+/* One provider with one tool, and a client with a view of it. */
 struct fixture {
     struct stage stage;
     struct view *view;
@@ -72,7 +72,7 @@ static void happen(struct provider *p, enum provider_event event)
     }
 }
 
-/* Every cell of the table: where it leads and what the family and the bridge hear. */
+/* Every cell of the table: the next state, and the callbacks to the family and the bridge. */
 static const struct {
     enum provider_state from;
     enum provider_event event;
@@ -97,7 +97,7 @@ static const struct {
     {PROVIDER_READY, PROVIDER_TIMER, PROVIDER_READY, ""},
     {PROVIDER_READY, PROVIDER_IDLE, PROVIDER_STOPPING, "files stop\n"},
     {PROVIDER_READY, PROVIDER_UNWANTED, PROVIDER_STOPPING, "files stop\n"},
-    /* Woken out of its backoff only when the last start is not too young: see below. */
+    /* Ends the backoff only if the last start is not too recent: see test_wanting_wakes_it. */
     {PROVIDER_BACKOFF, PROVIDER_WANTED, PROVIDER_BACKOFF, ""},
     {PROVIDER_BACKOFF, PROVIDER_UP, PROVIDER_BACKOFF, ""},
     {PROVIDER_BACKOFF, PROVIDER_LOST, PROVIDER_BACKOFF, ""},
@@ -126,7 +126,7 @@ static void test_every_state_meets_every_event(void **state)
             fail_msg("%s, event %d: led to %s", provider_state_name(cells[i].from),
                      (int)cells[i].event, provider_state_name(x.fake.core.state));
         assert_account(&x.stage, cells[i].account);
-        /* Its timer runs exactly where the table waits for time to pass. */
+        /* The timer is set exactly in the states that have a timeout. */
         bool timed = cells[i].to == PROVIDER_STARTING || cells[i].to == PROVIDER_BACKOFF;
         assert_int_equal(timer_is_set(&x.fake.core.timer), timed);
         seen[cells[i].from][cells[i].event] = true;
@@ -160,7 +160,7 @@ static void test_a_slow_start_is_stopped_and_tried_again(void **state)
     stage_wait(&x.stage, 1);
     assert_account(&x.stage, "files stop\n");
     assert_string_equal(x.fake.core.why, "was not ready within 100 ms");
-    provider_lost(&x.fake.core, "killed"); /* which explains nothing */
+    provider_lost(&x.fake.core, "killed"); /* does not replace the real reason */
     assert_string_equal(x.fake.core.why, "was not ready within 100 ms");
     assert_int_equal(x.fake.core.state, PROVIDER_BACKOFF);
     assert_int_equal(x.fake.core.backoff.failures, 1);
@@ -215,7 +215,7 @@ static void test_failures_are_forgotten_after_a_while(void **state)
     stage_wait(&x.stage, 1000);
     provider_lost(&x.fake.core, "exited with 1");
     assert_int_equal(x.fake.core.backoff.failures, 1);
-    /* Also if it is stopped then. */
+    /* Failures are also forgotten if the provider is stopped after that time. */
     fake_ready(&x.fake, "read");
     stage_wait(&x.stage, 1000);
     provider_unwant(&x.fake.core);
@@ -246,8 +246,8 @@ static void test_it_stays_down_after_too_many_failures(void **state)
 }
 
 /*
- * The waits were taken over when the provider was made, before its configuration was known:
- * whatever the policy said later, it was the default.
+ * The backoff times were copied when the provider was created, before its configuration was known:
+ * the defaults were used whatever the policy said.
  */
 static void test_the_policy_decides_how_long_it_backs_off(void **state)
 {
@@ -260,14 +260,14 @@ static void test_the_policy_decides_how_long_it_backs_off(void **state)
     provider_want(&x.fake.core);
     provider_lost(&x.fake.core, "exited with 1");
     assert_account(&x.stage, "files start\n");
-    stage_wait(&x.stage, 9999); /* each wait is between half and all of the step */
+    stage_wait(&x.stage, 9999); /* each wait is between half of the step and the whole step */
     assert_account(&x.stage, "");
     stage_wait(&x.stage, 10001);
     assert_account(&x.stage, "files start\n");
     end(&x);
 }
 
-/* A call does not wait for the end of a long backoff, but cannot make it spin either. */
+/* A call ends a long backoff early, but calls cannot cause restarts without a pause. */
 static void test_wanting_wakes_it(void **state)
 {
     struct fixture x;
@@ -307,9 +307,9 @@ static void test_a_short_backoff_is_not_made_longer_by_waking(void **state)
 }
 
 /*
- * Wanted again while it was stopping (a restart, or a call to a lazy server just after it was put
- * to rest), it was treated like one whose start had failed: a failure was counted, the calls that
- * waited for it ended as "not available", and it sat out a backoff. It is simply started again.
+ * A provider that was wanted again while it was stopping (by a restart, or by a call just after an
+ * idle stop) was treated as if its start had failed: a failure was counted, waiting calls ended as
+ * "not available", and it waited for a backoff. It must simply be started again.
  */
 static void test_wanted_again_while_stopping(void **state)
 {
@@ -330,9 +330,9 @@ static void test_wanted_again_while_stopping(void **state)
 }
 
 /*
- * A call came while the provider was stopping, and then somebody stopped it once more, for good.
- * The call went on waiting for a start that nobody had in mind any more: it hung until its
- * deadline, or for ever, and pointed to a provider that was about to be freed.
+ * A call came while the provider was stopping, and then the provider was stopped once more, for
+ * good. The call waited for a start that never came: it hung until its deadline, or for ever, and
+ * pointed to a provider that was about to be freed.
  */
 static void test_stopped_for_good_while_a_call_hopes(void **state)
 {
@@ -358,7 +358,8 @@ static void open_again(struct client *c, const struct outcome *outcome)
     client_open(c, "read");
 }
 
-/* The bridge was told "stopped" although the end of a waiting call had just started it again. */
+/* `stopped` was called although the client had started the provider again inside `done` of a
+ * waiting call. */
 static void test_not_stopped_if_started_again_meanwhile(void **state)
 {
     struct fixture x;
@@ -411,13 +412,13 @@ static void test_what_is_advertised(void **state)
     begin(&x);
     assert_false(provider_advertised(p));
     fake_publish(&x.fake, "read");
-    assert_false(provider_advertised(p)); /* eager ones only while they run */
+    assert_false(provider_advertised(p)); /* an eager provider only while it runs */
     p->policy.eager = false;
     assert_true(provider_advertised(p));
     provider_want(p);
-    assert_true(provider_advertised(p)); /* woken: its tools do not flicker */
+    assert_true(provider_advertised(p)); /* the tools stay listed while it starts */
     provider_lost(p, "exited with 1");
-    assert_false(provider_advertised(p)); /* it cannot be started */
+    assert_false(provider_advertised(p)); /* the start failed */
     stage_wait(&x.stage, 500);
     assert_false(provider_advertised(p));
     provider_up(p);
@@ -425,7 +426,7 @@ static void test_what_is_advertised(void **state)
     end(&x);
 }
 
-/* Of a server that was there before it is known what it offers, so it is listed while it starts. */
+/* A server whose last catalog is remembered is listed while it starts. */
 static void test_what_is_remembered_is_advertised_until_it_fails(void **state)
 {
     struct fixture x;
@@ -438,11 +439,11 @@ static void test_what_is_remembered_is_advertised_until_it_fails(void **state)
     provider_want(p);
     assert_true(provider_advertised(p));
     fake_publish(&x.fake, "read");
-    assert_true(provider_advertised(p)); /* it does not flicker on its way up */
+    assert_true(provider_advertised(p)); /* the tools stay listed while it starts */
     provider_up(p);
     assert_true(provider_advertised(p));
     provider_lost(p, "exited with 1");
-    assert_false(provider_advertised(p)); /* it is like any other that has failed */
+    assert_false(provider_advertised(p)); /* as any provider that has failed */
     stage_wait(&x.stage, 500);
     assert_false(provider_advertised(p));
     end(&x);
@@ -456,10 +457,10 @@ static void test_what_is_remembered_is_advertised_until_it_fails(void **state)
 }
 
 /*
- * A hundred servers with a thousand tools each, all remembered, took ten times as long to come up
- * as the first time: for each of them that started, listed what was known and was ready, the list
- * of all tools was built again. Nothing in it is different, so it stays as it was built: a mark in
- * what it would be built from does not show.
+ * A hundred servers with a thousand remembered tools each took ten times as long to start as
+ * without memory: for each server that started, listed the same tools and was ready, the list of
+ * all tools was built again. The list must not be built again if nothing differs: the test puts a
+ * mark into the catalog that a new list would show.
  */
 static void test_a_remembered_one_that_lists_the_same_builds_no_list_again(void **state)
 {
@@ -478,13 +479,13 @@ static void test_a_remembered_one_that_lists_the_same_builds_no_list_again(void 
     uint64_t generation = p->catalog->generation;
     fake_publish(&x.fake, "read");
     assert_true(p->catalog->generation >
-                generation); /* who waits for the lists sees that they came */
+                generation); /* code that waits for the lists sees that they arrived */
     p->catalog->items[ITEM_TOOL][0].raw = SPAN("{\"name\":\"mark\"}");
     provider_up(p);
     assert_span(view_list(x.view, ITEM_TOOL), "[{\"name\":\"read\"}]");
     end(&x);
 
-    /* One that lists something else is not mistaken for it. */
+    /* A provider that lists something else gets a new list. */
     begin(&x);
     provider_recall(p, catalog_of_words("read"));
     provider_want(p);
@@ -495,9 +496,9 @@ static void test_a_remembered_one_that_lists_the_same_builds_no_list_again(void 
 }
 
 /*
- * A lazy server that was put to rest disappeared from the lists: first because stopping is not
- * ready, then because "exited with 0" was taken for a failure, and nobody looked at the lists again
- * when it was down. Resting is not a change that anybody should hear of.
+ * A lazy server that was stopped disappeared from the lists: first because it was stopping and not
+ * ready, then because "exited with 0" counted as a failure, and the lists were not built again when
+ * it was down. Stopping a lazy server must not be a list change.
  */
 static void test_a_lazy_one_put_to_rest_stays_listed(void **state)
 {
@@ -520,7 +521,7 @@ static void test_a_lazy_one_put_to_rest_stays_listed(void **state)
     end(&x);
 }
 
-/* A lazy server whose start fails is taken off the list, and comes back when it is up. */
+/* A lazy server whose start fails is removed from the list, and listed again when it is up. */
 static void test_a_lazy_one_that_cannot_start_is_not_listed(void **state)
 {
     struct fixture x;
@@ -565,9 +566,9 @@ static void call_it(struct client *c, struct call *call, const struct event *eve
 }
 
 /*
- * When a server crashed, the list change was told before the backoff was in place. A client that
- * called a tool inside of it woke the server; then the backoff's wait was set as if nothing had
- * happened, ran out in the middle of the start, and the start was stopped as too slow.
+ * When a server crashed, the list change was sent before the backoff was set. A client that called
+ * a tool inside that event started the server; then the backoff timer was set all the same, fired
+ * during the start, and the start was stopped as too slow.
  */
 static void test_a_call_inside_the_change_of_a_crash(void **state)
 {
@@ -595,8 +596,9 @@ static void lose_it(struct fake *f, struct call *c, const struct request *reques
 }
 
 /*
- * Up, told, called inside the telling, and gone inside that call: coming back from there, "ready"
- * set its own timer over the backoff's, and the server was started again 30 s later instead of 0.5.
+ * A server came up, a client called a tool inside the list change, and the server was lost inside
+ * that call. Then the code for "ready" overwrote the backoff timer with its own, and the server was
+ * started again after 30 s instead of 0.5 s.
  */
 static void test_lost_inside_the_change_of_its_start(void **state)
 {

@@ -31,7 +31,7 @@ static void test_templates(void **state)
         {"db://{t}/{id}", "db://users/7", true},
         {"db://{t}/{id}", "db://users/7/8", false},
         {"db://{t}/{id}", "DB://users/7", false},
-        {"a{b", "a{b", true}, /* no expression: it stands for itself */
+        {"a{b", "a{b", true}, /* no expression: taken literally */
         {"a{b", "axb", false},
         {"a}b", "a}b", true},
         {"{}", "x", true},
@@ -51,7 +51,7 @@ static void test_templates(void **state)
 
 /*
  * git://{+repo}/blob/{sha} did not match git://a/blob/b/blob/c: the first "/blob/" was taken for
- * the one in the template, {sha} does not match a slash, and nothing tried a longer {+repo}.
+ * the one in the template, {sha} does not match a slash, and no longer {+repo} was tried.
  */
 static void test_templates_try_every_way(void **state)
 {
@@ -62,7 +62,7 @@ static void test_templates_try_every_way(void **state)
     assert_false(route_template_matches(SPAN("a{+p}b{q}c"), SPAN("a1b/2b/3c")));
 }
 
-/* A uri from an agent must not cost more than its length times the template's. */
+/* Matching a uri must not take more time than its length times the template's length. */
 static void test_templates_do_not_search(void **state)
 {
     struct buf t = {0}, uri = {0};
@@ -78,8 +78,7 @@ static void test_templates_do_not_search(void **state)
     assert_true(route_template_matches(buf_view(&t), buf_view(&uri)));
     for (int i = 0; i < 100; i++)
         buf_char(&uri, 'b');
-    assert_false(
-        route_template_matches(SPAN("{x}"), buf_view(&uri))); /* longer than is looked at */
+    assert_false(route_template_matches(SPAN("{x}"), buf_view(&uri))); /* over the length limit */
     buf_fini(&t);
     buf_fini(&uri);
 }
@@ -160,7 +159,7 @@ static void test_resources_by_uri_then_template(void **state)
     (void)state;
     begin(&x, "r:file:///a t:file:///{x}", "r:file:///b t:db://{+x}");
     for (size_t i = 0; i < COUNT_OF(ops); i++) {
-        assert_true(find(&x, ops[i], "file:///b")); /* exact before template */
+        assert_true(find(&x, ops[i], "file:///b")); /* a resource wins over a template */
         assert_ptr_equal(x.route.provider, &x.b.core);
         assert_true(find(&x, ops[i], "file:///c"));
         assert_ptr_equal(x.route.provider, &x.a.core);
@@ -197,7 +196,7 @@ static void test_the_only_one_with_resources_gets_the_rest(void **state)
 
 /*
  * Reading a listed resource was not repeated after a crash, while reading one that only matched a
- * template was. Reading is reading.
+ * template was. Both must be repeatable.
  */
 static void test_reading_is_repeatable(void **state)
 {
@@ -213,9 +212,9 @@ static void test_reading_is_repeatable(void **state)
 }
 
 /*
- * While a server was restarting, its tools could be called (the call waits) but what its templates
- * stand for was "not found", and when another template fitted as well, who was up decided where the
- * read went. Names lead to the same place at all times.
+ * While a server was restarting, its tools could be called (the call waits), but resources of its
+ * templates were "not found", and if two servers had a matching template, the one that was up got
+ * the read. A name must always lead to the same server.
  */
 static void test_templates_of_one_that_is_down(void **state)
 {
@@ -245,7 +244,7 @@ static void test_what_has_no_owner_is_not_routed(void **state)
     end(&x);
 }
 
-/* A method that nobody knows has a place to go only where there is one server, by its own names. */
+/* An unknown method can be routed only in a view of one server without renamed items. */
 static void test_any_other_method_goes_to_the_only_one(void **state)
 {
     struct fixture x;
@@ -264,16 +263,16 @@ static void test_any_other_method_goes_to_the_only_one(void **state)
     assert_true(route_find(bare, &other, &route));
     assert_ptr_equal(route.provider, &x.a.core);
     assert_span(route.own_name, "invented/yesterday");
-    assert_false(route.repeatable); /* who knows what it does */
+    assert_false(route.repeatable); /* what the method does is unknown */
     assert_true(route_find(bare, &told, &route));
     assert_false(route_find(named, &other, &route));
-    x.a.core.takes_any = false; /* its family has no words for it */
+    x.a.core.takes_any = false; /* the provider's family cannot pass on unknown methods */
     assert_false(route_find(bare, &other, &route));
     x.a.core.takes_any = true;
     const struct span some[] = {SPAN("to*")};
     struct view *less = view_new("less", NULL);
     view_add(less, &x.a.core, &(struct filter){.deny = some, .n_deny = 1});
-    assert_false(route_find(less, &other, &route)); /* something of it is hidden here */
+    assert_false(route_find(less, &other, &route)); /* the view hides a part of the server */
     view_free(less);
     view_add(bare, &x.b.core, NULL);
     assert_false(route_find(bare, &other, &route));
@@ -283,9 +282,9 @@ static void test_any_other_method_goes_to_the_only_one(void **state)
 }
 
 /*
- * A view could hide tools only: whoever was given one tool of a server read all of its resources.
- * One that is hidden must not be had by another way either: by a template that fits it, because
- * there is nobody else that has resources, or by another spelling.
+ * A view could hide only tools: a caller who was given one tool of a server could read all of its
+ * resources. A hidden resource must not be reachable in another way either: by a matching template,
+ * because only one server has resources, or by another spelling of the uri.
  */
 static void test_a_narrowed_view_hides_resources(void **state)
 {
@@ -306,7 +305,7 @@ static void test_a_narrowed_view_hides_resources(void **state)
         {"note://SECRET/x", false, false},
         {"note://s%65cret", false, false},
         {"note://x/../secre%74", false, false},
-        {"note://x/../y", false, false}, /* wherever that leads */
+        {"note://x/../y", false, false}, /* refused wherever it leads */
         {"note://x//y", false, false},
         {"note://x/y", true, false},
         {"open://7", true, true}, /* by the template Open */
@@ -315,7 +314,7 @@ static void test_a_narrowed_view_hides_resources(void **state)
         {"closed://{x}", false, false},
         {"open://{x}", true, true},
         {"dir://d/x%20y", true, true},
-        {"dir://d/../x", false, false}, /* out of what is allowed */
+        {"dir://d/../x", false, false}, /* leads out of the allowed folder */
         {"dir://d/%2e%2e/x", false, false},
     };
     struct fixture x;
@@ -355,7 +354,7 @@ static void test_a_narrowed_view_hides_prompts(void **state)
     assert_true(find(&x, OP_GET_PROMPT, "a__greet"));
     assert_true(find(&x, OP_COMPLETE, "a__greet"));
     assert_false(find(&x, OP_GET_PROMPT, "a__secret_plan"));
-    /* By this the server would know it. */
+    /* The server's own name for the prompt. */
     assert_false(find(&x, OP_GET_PROMPT, "secret_plan"));
     assert_false(find(&x, OP_COMPLETE, "secret_plan"));
     end(&x);

@@ -1,4 +1,5 @@
-/* The graph, and what belongs to no call: standing calls, broadcasts, list changes. */
+/* The graph of providers and views, and what belongs to no request: standing calls, broadcasts,
+ * list changes. */
 #include "stage.h"
 
 /* Two providers, a view of both, a view of the first alone, and a client at each. */
@@ -114,8 +115,8 @@ static void test_what_is_seen_at_first_is_no_change(void **state)
 static const struct event line = {.kind = EVENT_LOG, .params = {"{1}", 3}};
 
 /*
- * What a server logged while calls of two sessions were open went to both, and so did the path in
- * the line of the one to the other, which could not even see the tool.
+ * A log line that a server sent while calls of two sessions were open went to both sessions. So one
+ * session got a path from the other's call, of a tool that it could not even see.
  */
 static void test_a_line_goes_to_the_one_party_it_can_be_of(void **state)
 {
@@ -132,22 +133,22 @@ static void test_a_line_goes_to_the_one_party_it_can_be_of(void **state)
     struct call *first = client_open(&x.ann, "a__secret");
     struct call *second = client_open(&x.ann, "a__read");
     x.stage.account.n = 0;
-    router_tell(&x.a.core, &line); /* two calls, and one whose they are */
+    router_tell(&x.a.core, &line); /* both calls are ann's */
     assert_account(&x.stage, "ann log 3 {1}\n");
     struct call *other = client_open(&x.bob, "read");
     x.stage.account.n = 0;
-    router_tell(&x.a.core, &line); /* nobody has anything to hide from the other */
+    router_tell(&x.a.core, &line); /* both see the whole server */
     assert_account(&x.stage, "ann log 1 {1}\nbob log 2 {1}\n");
     finish_call(other, "");
     view_narrow(x.one, NULL, &less);
     x.stage.account.n = 0;
-    router_tell(&x.a.core, &line); /* one party again: the other just looks on */
+    router_tell(&x.a.core, &line); /* only ann has calls again */
     assert_account(&x.stage, "ann log 3 {1}\n");
     other = client_open(&x.bob, "read");
     x.stage.account.n = 0;
     router_tell(&x.a.core, &line);
     assert_account(&x.stage, "");
-    /* Nor when the one with the narrow view has no standing call to hear it on. */
+    /* Nor if the client with the narrowed view has no standing call. */
     call_cancel_all(&x.bob.peer);
     other = client_open(&x.bob, "read");
     x.stage.account.n = 0;
@@ -157,7 +158,7 @@ static void test_a_line_goes_to_the_one_party_it_can_be_of(void **state)
     finish_call(first, "");
     finish_call(second, "");
     x.stage.account.n = 0;
-    router_tell(&x.a.core, &line); /* what it does by itself is told to those who see it whole */
+    router_tell(&x.a.core, &line); /* no open call: only clients that see the whole server get it */
     assert_account(&x.stage, "ann log 1 {1}\n");
     attach(&x.bob);
     x.stage.account.n = 0;
@@ -223,7 +224,7 @@ static void test_leaving_while_being_told(void **state)
     end(&x);
 }
 
-/* --- who looks at a list does not spoil the change for others --- */
+/* --- reading a list does not lose the change for others --- */
 
 static struct view *const *peek_at;
 
@@ -235,8 +236,8 @@ static void peek(struct client *c, struct call *call, const struct event *event)
 }
 
 /*
- * The first client to be told of a change looked at another view. That brought the view up to date,
- * and so, when its own clients' turn came, there seemed to be nothing to tell.
+ * The first client that got a change read the list of another view. That brought the other view up
+ * to date, so its own clients, which were next, were not told of the change.
  */
 static void test_peeking_while_being_told(void **state)
 {
@@ -262,7 +263,7 @@ static void invite(struct client *c, struct call *call, const struct event *even
     attach(late);
 }
 
-/* The same by a client that came while another one was being told. */
+/* The same with a client that attaches while another is being told. */
 static void test_attaching_while_others_are_being_told(void **state)
 {
     struct fixture x;
@@ -275,7 +276,7 @@ static void test_attaching_while_others_are_being_told(void **state)
     attach(&x.bob);
     late = &eve;
     x.ann.in_event = invite;
-    fake_ready(&x.a, "read"); /* eve sees it from the beginning */
+    fake_ready(&x.a, "read"); /* for eve, who attaches inside, it is no change */
     assert_account(&x.stage, "a start\nann changed 1 tools\nbob changed 2 tools\n");
     call_cancel_all(&eve.peer);
     end(&x);
@@ -290,7 +291,7 @@ static void publish_more(struct client *c, struct call *call, const struct event
     fake_publish(other, "read write");
 }
 
-/* A change inside of a change: the second client hears once, of what it will then read. */
+/* A change inside a change: the second client is told only once, and then reads the newest list. */
 static void test_a_change_inside_a_change_is_told_once(void **state)
 {
     struct fixture x;
@@ -311,8 +312,8 @@ static void test_a_change_inside_a_change_is_told_once(void **state)
 /* --- changing the graph --- */
 
 /*
- * A lazy server at rest is listed. When it was removed from the configuration the lists changed and
- * nobody was told; nor when a running server was added to a view or taken out of it.
+ * A lazy server that is down is listed. When it was removed from the configuration, clients were
+ * not told of the list change; nor when a running server was added to a view or removed from it.
  */
 static void test_removing_is_a_change(void **state)
 {
@@ -342,8 +343,8 @@ static void test_removing_is_a_change(void **state)
 }
 
 /*
- * Halting a server by hand takes it off the lists, and starting it by hand puts it back. That was
- * told when it ran, but not when it was at rest, where nothing else changes.
+ * Stopping a server by hand removes it from the lists, and starting it by hand adds it again.
+ * Clients were told of that if it ran, but not if it was idle, where its state does not change.
  */
 static void test_halting_one_that_rests_is_a_change(void **state)
 {
@@ -363,8 +364,8 @@ static void test_halting_one_that_rests_is_a_change(void **state)
 }
 
 /*
- * While a server that was to be removed was stopping, a call could still find it in a view and woke
- * it up again: the reload waited for ever. Withdrawn first, nothing finds it.
+ * While a server that was to be removed was stopping, a call could still find it in a view and
+ * started it again: the reload waited for ever. It is now withdrawn from the views first.
  */
 static void test_a_withdrawn_provider_is_not_found(void **state)
 {

@@ -1,4 +1,4 @@
-/* What a question finds, and in which order. */
+/* What a search finds, and in which order. */
 #include "../unit.h"
 #include "base/buf.h"
 #include "core/search.h"
@@ -34,7 +34,7 @@ static void test_words(void **state)
         {"queries statuses access bus as", "query statuse access bus as"},
         {"caf\xc3\xa9 \xc2\xabna\xc3\xafve\xc2\xbb", "caf\xc3\xa9 na\xc3\xafve"},
         {"it\xe2\x80\x99s", "it s"},
-        /* Three characters and a full stop, written without blanks. */
+        /* Three Chinese characters and a letter, without blanks. */
         {"\xe8\xaf\xbb\xe6\x96\x87\xe4\xbb\xb6x", "\xe8\xaf\xbb \xe6\x96\x87 \xe4\xbb\xb6 x"},
         {"a0123456789012345678901234567890123456789012345678 x", "x"}, /* too long for a word */
         {"ends in the middle \xe8\xaf", "end in the middle \xe8\xaf"},
@@ -106,13 +106,13 @@ static void test_ranks(void **state)
         {"create an issue", 2, "github__create_issue github__create_issue_comment"},
         {"github__create_issue_comment", 1, "github__create_issue_comment"},
         {"comment on github issues", 1, "github__create_issue_comment"},
-        /* In a name it counts more than in a description, there more than in the arguments. */
+        /* A word counts most in a name, less in a description, least in the arguments. */
         {"query", 2, "db__runQuery github__search_repositories"},
         {"run query", 1, "db__runQuery"},
         {"SQL", 8, "db__runQuery"},
         /* Only the description of an argument has the word. */
         {"attachment", 8, "mail__send"},
-        /* The beginning of a word, too, but not of one letter. */
+        /* The beginning of a word matches too, but not a single letter. */
         {"direct", 8, "files__list_directory"},
         {"q", 8, ""},
         {"email", 8, ""},
@@ -129,7 +129,7 @@ static void test_ranks(void **state)
     search_free(s);
 }
 
-/* A rare word says more than one that everybody uses. */
+/* A rare word counts more than a common one. */
 static void test_rare_words_count_more(void **state)
 {
     static const char *const rows[][SEARCH_FIELDS] = {
@@ -177,7 +177,7 @@ static void test_nothing_to_search(void **state)
     search_free(NULL);
 }
 
-/* The answer does not depend on what was asked before. */
+/* The result does not depend on earlier searches. */
 static void test_questions_do_not_mix(void **state)
 {
     struct search *s = search_over(tools, COUNT_OF(tools));
@@ -195,8 +195,9 @@ static void test_questions_do_not_mix(void **state)
 }
 
 /*
- * 500 tools in under a millisecond is promised; the instruction budget (tests/budget) guards it
- * exactly, this only shouts when it is lost by far, sanitizers and busy machines included.
+ * The goal is 500 tools in under a millisecond. The instruction budget (tests/budget) checks that
+ * exactly; this test only fails when it is missed by far, so it also passes with sanitizers and on
+ * busy machines.
  */
 static void test_speed(void **state)
 {

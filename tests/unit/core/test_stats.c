@@ -16,8 +16,8 @@ static void test_outcomes_are_told_apart(void **state)
     assert_int_equal(s.failed[FAIL_TIMEOUT], 0);
 }
 
-/* Bucket i counts what took less than 2^i ms and was not counted before; the last takes the rest.
- */
+/* Bucket i counts calls that took less than 2^i ms and are in no lower bucket; the last bucket
+ * counts the rest. */
 static void test_latency_goes_into_its_bucket(void **state)
 {
     static const struct {

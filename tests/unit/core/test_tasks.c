@@ -1,4 +1,4 @@
-/* core/tasks: whose a task is, what it is called, and when it is forgotten. */
+/* core/tasks: the owner of a task, its ids, and when it is forgotten. */
 #include "stage.h"
 
 #include "core/tasks.h"
@@ -55,7 +55,8 @@ static void test_only_its_owner_finds_a_task(void **state)
     end_table(&x);
 }
 
-/* Callers without a name are told apart by their sessions, and by who knows the id. */
+/* Callers without a name: a task belongs to the session that created it, or that last used its id.
+ */
 static void test_the_session_that_named_it_last_has_it_in_its_list(void **state)
 {
     struct table x;
@@ -92,7 +93,7 @@ static void test_an_id_is_kept_if_it_is_free_and_cannot_be_guessed(void **state)
     end_table(&x);
 }
 
-/* A server that gives an id twice means the second task by it: the first caller must not reach it.
+/* If a server uses an id twice, the id means the second task: the first caller must not reach that.
  */
 static void test_an_id_that_is_given_again_is_another_task(void **state)
 {
@@ -121,7 +122,7 @@ static void test_a_task_ends_with_its_process(void **state)
     const struct task *other = tasks_add(x.tasks, &facts);
     add(&x, LONG_ID, NULL, 1);
     tasks_forget_instance(x.tasks, 5);
-    tasks_forget_instance(x.tasks, 0); /* which is no process */
+    tasks_forget_instance(x.tasks, 0); /* 0 means no process */
     assert_null(tasks_find_own(x.tasks, SPAN("s"), 5, SPAN(LONG_ID)));
     assert_ptr_equal(tasks_find_own(x.tasks, SPAN("s"), 6, SPAN(LONG_ID)), other);
     assert_non_null(tasks_find_own(x.tasks, SPAN("s"), 0, SPAN(LONG_ID)));
@@ -136,7 +137,7 @@ static void test_a_process_with_a_task_is_at_work_until_the_task_ends(void **sta
 
     (void)state;
     setup_table(&x);
-    add(&x, LONG_ID, NULL, 1); /* of a server that is not ours to stop */
+    add(&x, LONG_ID, NULL, 1); /* without an instance: of a server that we do not run */
     assert_false(tasks_at_work(x.tasks, "s"));
     struct task *t = tasks_add(x.tasks, &facts);
     assert_true(tasks_at_work(x.tasks, "s"));
@@ -208,7 +209,7 @@ static void test_what_is_too_long_is_not_kept(void **state)
     facts.result = buf_view(&big);
     assert_null(tasks_add(x.tasks, &facts));
     size_t n = 0;
-    facts.own = SPAN_EMPTY; /* each is another task */
+    facts.own = SPAN_EMPTY; /* so that each call adds another task */
     facts.result.n--;
     while (tasks_add(x.tasks, &facts))
         n++;

@@ -3,7 +3,7 @@
 
 #include "base/log.h"
 
-/* A view, some providers, and the words they offer. */
+/* A view with up to three providers. */
 struct fixture {
     struct stage stage;
     struct view *view;
@@ -118,7 +118,7 @@ static void test_long_names_get_a_hash(void **state)
     end(&x);
 }
 
-/* Pages and the bridge's own tools are called what they are called, beside the prefixed ones. */
+/* Tools of pages and of the bridge itself keep their own names, beside the prefixed ones. */
 static void test_bare_names_of_a_provider(void **state)
 {
     struct fixture x;
@@ -136,14 +136,14 @@ static void test_bare_names_of_a_provider(void **state)
 }
 
 /*
- * A page that offered "bank__transfer" before the server `bank` had told its tools had the name for
- * itself, and every agent took it for the server's; and one that the server does not offer looked
- * like one that it does. Now the names that the pattern gives a server are the server's alone.
+ * A page that offered "bank__transfer" before the server `bank` had listed its tools got that name,
+ * and agents took the tool for the server's; the same with a tool that the server does not have.
+ * Names that the pattern could give to a server must be reserved for that server.
  */
 static void test_a_bare_name_cannot_look_like_a_servers(void **state)
 {
     static const struct {
-        const char *pattern, *own, *begins; /* of the new name; NULL: it stays as it is */
+        const char *pattern, *own, *begins; /* start of the new name; NULL: not renamed */
     } rows[] = {
         {"{server}__{tool}", "alpha__read", "read-"},
         {"{server}__{tool}", "ALPHA__read", "read-"},
@@ -152,10 +152,10 @@ static void test_a_bare_name_cannot_look_like_a_servers(void **state)
         {"{server}__{tool}", "alpha__", "-"},
         {"{server}__{tool}", "alpha_read", NULL},
         {"{server}__{tool}", "xalpha__read", NULL},
-        {"{server}__{tool}", "beta__read", NULL}, /* its own alias is nobody's server */
+        {"{server}__{tool}", "beta__read", NULL}, /* beta is the provider with bare names itself */
         {"mcp_{server}_{tool}", "mcp_alpha_read", "read-"},
         {"mcp_{server}_{tool}", "mcp_beta_read", NULL},
-        {"mcp_{server}-{tool}", "mcp_alpha.read", "read-"}, /* as it looks once it is plain */
+        {"mcp_{server}-{tool}", "mcp_alpha.read", "read-"}, /* "." becomes "-" in plain names */
         {"{tool}_by_{server}", "read_by_alpha", "read-"},
         {"{tool}_by_{server}", "alpha_read", NULL},
         {"our_{tool}", "our_read", "read-"},
@@ -168,7 +168,7 @@ static void test_a_bare_name_cannot_look_like_a_servers(void **state)
         struct fixture x;
         begin(&x, rows[i].pattern, 3);
         x.fakes[1].core.bare_names = true;
-        fake_ready(&x.fakes[1], rows[i].own); /* and the servers have told nothing yet */
+        fake_ready(&x.fakes[1], rows[i].own); /* the servers have listed nothing yet */
         struct span name = view_item(x.view, ITEM_TOOL, 0)->public_name;
         if (rows[i].begins) {
             assert_true(span_starts(name, span_str(rows[i].begins)));
@@ -234,7 +234,7 @@ static void test_descriptions_name_the_server(void **state)
         publish_described(&x.fakes[0], rows[i].raw, rows[i].name_at, rows[i].description_at);
         provider_up(&x.fakes[0].core);
         assert_span(view_list(x.view, ITEM_TOOL), rows[i].expected);
-        /* What the provider said is not touched. */
+        /* The provider's own text is not changed. */
         assert_span(view_item(x.view, ITEM_TOOL, 0)->item->raw, rows[i].raw);
         view_set_described(x.view, NULL);
         struct span list = view_list(x.view, ITEM_TOOL);
@@ -245,7 +245,7 @@ static void test_descriptions_name_the_server(void **state)
 
 /* --- clashes --- */
 
-/* Whoever connects first, the same names come out, also for those that are down. */
+/* The names are the same in whatever order the providers come up. */
 static void test_clashes_do_not_depend_on_who_came_first(void **state)
 {
     static const size_t orders[6][3] = {{0, 1, 2}, {0, 2, 1}, {1, 0, 2},
@@ -258,7 +258,7 @@ static void test_clashes_do_not_depend_on_who_came_first(void **state)
         begin(&x, "{tool}", 3);
         for (size_t k = 0; k < 3; k++) {
             fake_ready(&x.fakes[orders[i][k]], "same p:same");
-            (void)view_list(x.view, ITEM_TOOL); /* nothing that was seen before counts */
+            (void)view_list(x.view, ITEM_TOOL); /* earlier lists must not influence the names */
         }
         struct span list = view_list(x.view, ITEM_TOOL);
         if (!first.n)
@@ -297,7 +297,7 @@ static void test_a_name_is_kept_for_one_that_is_down(void **state)
 
 /*
  * A server listed one tool twice. The second got a hash as if it clashed with another server's, so
- * agents saw two tools where there was one. The first one is it.
+ * agents saw two tools instead of one. Only the first must be listed.
  */
 static void test_a_tool_listed_twice_is_one_tool(void **state)
 {
@@ -315,9 +315,9 @@ static void test_a_tool_listed_twice_is_one_tool(void **state)
 }
 
 /*
- * Bare names are passed on untouched, so they may hold anything that JSON escapes. When two of them
- * clashed, the renamed one was written between quotes as it was, and the list was no JSON any more
- * (or no UTF-8, when the cut fell into a letter).
+ * Bare names are passed on unchanged, so they may contain characters that JSON must escape. When
+ * two of them clashed, the new name was written without escapes, and the list was not valid JSON
+ * (or not UTF-8, if a character was cut in two).
  */
 static void test_a_bare_name_that_clashes_becomes_plain(void **state)
 {
@@ -341,7 +341,8 @@ static void test_a_bare_name_that_clashes_becomes_plain(void **state)
     end(&x);
 }
 
-/* If somebody offers the very name that a clash would lead to, the others are unharmed. */
+/* If a provider has a tool with exactly the name that a clash leads to, the renamed tool is left
+ * out and the others are not affected. */
 static void test_no_name_is_free(void **state)
 {
     struct fixture x;
@@ -363,7 +364,7 @@ static void test_no_name_is_free(void **state)
     end(&x);
 }
 
-/* Only the first was listed, and the other could not be read at all. */
+/* Of two resources with the same uri only the first was listed, and the other could not be read. */
 static void test_same_uris_are_told_apart(void **state)
 {
     struct fixture x;
@@ -463,7 +464,7 @@ static void test_bare_lists_are_byte_exact(void **state)
     end(&x);
 }
 
-/* Only the value of the name is replaced, wherever it stands. */
+/* Only the value of the name is replaced, wherever it is. */
 static void test_names_are_spliced_into_the_list(void **state)
 {
     static const struct {
@@ -499,7 +500,7 @@ static void test_only_what_runs_is_listed(void **state)
     assert_span(view_list(x.view, ITEM_TOOL), "[]");
     fake_ready(&x.fakes[2], "c");
     provider_want(&x.fakes[1].core);
-    fake_publish(&x.fakes[1], "b1 b2"); /* known, but not up yet */
+    fake_publish(&x.fakes[1], "b1 b2"); /* has a catalog, but is not up yet */
     fake_ready(&x.fakes[0], "a");
     assert_span(view_list(x.view, ITEM_TOOL), "[{\"name\":\"alpha__a\"},{\"name\":\"gamma__c\"}]");
     assert_span(view_item(x.view, ITEM_TOOL, 1)->public_name, "gamma__c");
@@ -569,7 +570,7 @@ static void test_a_part_of_a_view(void **state)
     fake_ready(&x.fakes[1], "read p:x r:y t:{z}");
     assert_span(view_list(part, ITEM_TOOL),
                 "[{\"name\":\"alpha__read\"},{\"name\":\"alpha__write\"}]");
-    /* Not to be called either, nor reached by a uri that would fit a template. */
+    /* Hidden items cannot be called either, nor reached by a uri that matches a template. */
     assert_null(view_find(part, ITEM_TOOL, SPAN("alpha__delete_file")));
     assert_null(view_find(part, ITEM_TOOL, SPAN("beta__read")));
     assert_null(view_find(part, ITEM_PROMPT, SPAN("beta__x")));
@@ -583,7 +584,7 @@ static void test_a_part_of_a_view(void **state)
     assert_ptr_equal(view_member(part, 0), &x.fakes[0].core);
     assert_null(view_member(part, 1));
 
-    /* It follows the whole: filters of the members hold, and members come and go. */
+    /* The part follows the whole view: members' filters apply, members can be added and removed. */
     view_remove(x.view, &x.fakes[0].core);
     assert_span(view_list(part, ITEM_TOOL), "[]");
     view_add(x.view, &x.fakes[0].core, &filter);
@@ -600,7 +601,7 @@ static void test_a_part_of_a_view(void **state)
     end(&x);
 }
 
-/* A view of its own members is narrowed too, but for what is exempt. */
+/* A view with its own members can be narrowed too, except for exempt members. */
 static void test_narrowing_of_own_members(void **state)
 {
     static const struct span some[] = {{"alpha", 5}}, allow[] = {{"read", 4}};
@@ -623,7 +624,7 @@ static void test_narrowing_of_own_members(void **state)
     end(&x);
 }
 
-/* A large table: names that are found again, in order, after the arrays have grown. */
+/* A large catalog: all names are found, in order, after the arrays have grown. */
 static void test_many_tools(void **state)
 {
     struct catalog *c = catalog_new();

@@ -1,5 +1,5 @@
-/* Subscriptions and log levels, which outlive the instances of a provider; asks that no call has.
- */
+/* Subscriptions and log levels, which outlive a provider's instances, and asks that belong to no
+ * call. */
 #include "core/wishes.h"
 #include "stage.h"
 
@@ -123,8 +123,8 @@ static void test_a_new_instance_is_told_again(void **state)
     end(&x);
 }
 
-/* A call that waited for the start depends on what the last instance had been told. It is sent when
- * the new instance has confirmed that, or has kept silent for too long. */
+/* A call that waited for a restart may depend on a subscription at the last instance. It is sent
+ * when the new instance has confirmed the subscription, or after a timeout. */
 static void test_calls_wait_for_confirmation(void **state)
 {
     for (int answers = 0; answers < 2; answers++) {
@@ -165,8 +165,8 @@ static void test_the_last_to_leave_unsubscribes(void **state)
 }
 
 /*
- * A subscription pointed to its provider for as long as its consumer lived. When the provider was
- * removed by a reload, the consumer's end looked into freed memory to unsubscribe there.
+ * A subscription pointed to its provider until its consumer ended. When a reload had removed the
+ * provider, the end of the consumer used freed memory to unsubscribe.
  */
 static void test_a_removed_provider_is_forgotten(void **state)
 {
@@ -199,8 +199,8 @@ static void make_leave(struct fake *f, struct call *c, const struct request *req
 }
 
 /*
- * A new instance was told the wishes while they were being looked up. If what it did then ended one
- * of the consumers (it broke, and the consumer left with it), the look-up went on in freed memory.
+ * Wishes were sent to a new instance while iterating over them. If sending one ended a consumer
+ * (the instance broke, and the consumer left with it), the iteration went on in freed memory.
  */
 static void test_a_consumer_leaves_while_its_wishes_are_told(void **state)
 {
@@ -216,7 +216,7 @@ static void test_a_consumer_leaves_while_its_wishes_are_told(void **state)
     x.fake.in_open = make_leave;
     leaver = &x.ann;
     provider_up(&x.fake.core);
-    assert_int_equal(x.fake.core.stats.opened, 3); /* two wishes, and one taken back */
+    assert_int_equal(x.fake.core.stats.opened, 3); /* two subscribes and one unsubscribe */
     end(&x);
 }
 
@@ -249,8 +249,8 @@ static void ask_in_open(struct fake *f, struct call *c, const struct request *re
 }
 
 /*
- * A server asked something in answer to a subscription that the router had sent by itself. The
- * router as a consumer had no `ask` at all, so any such server ended the program.
+ * A server asked a question on a subscription that the router itself had sent. The router as a
+ * consumer had no `ask` callback, so such a server crashed the program.
  */
 static void test_the_router_itself_answers_nothing(void **state)
 {
@@ -306,13 +306,13 @@ static void test_an_ask_of_nobody_goes_to_the_only_one(void **state)
     answer_call(a, "f/1", "[]");
     assert_account(&x.stage, "f answer 1 1 []\n");
     attach(&x.bob);
-    assert_false(ask_standing(&x, "3", 0)); /* whose would it be? */
+    assert_false(ask_standing(&x, "3", 0)); /* two consumers: it could be for either */
     end(&x);
 }
 
 /*
  * Two servers of one session asked at the same time, both with id 1. Keys are unique on a call, but
- * on a standing call several ask: what was answered first went to who had asked first.
+ * on a standing call several servers ask: the first answer went to the server that had asked first.
  */
 static void test_two_ask_with_one_key(void **state)
 {
@@ -336,7 +336,7 @@ static void test_two_ask_with_one_key(void **state)
     end(&x);
 }
 
-/* One that is being stopped is not there to be told; the next instance did not ask. */
+/* A provider that is stopping cannot be answered, and the next instance did not ask. */
 static void test_a_stopping_provider_asks_nothing(void **state)
 {
     struct fixture x;
@@ -370,8 +370,8 @@ static void test_a_standing_ask_ends_with_its_instance(void **state)
 }
 
 /*
- * The consumer left while a server waited for its answer on the standing call. There is no `cancel`
- * for those, so the server waited for ever: it must hear that no answer will come.
+ * The consumer left while a server waited for its answer on the standing call. Standing calls have
+ * no `cancel`, so the server waited for ever: it must be told that no answer will come.
  */
 static void test_a_standing_ask_ends_with_its_consumer(void **state)
 {

@@ -1,4 +1,4 @@
-/* The bridge, its folder, and those who call. */
+/* The bridge, its folder and the test callers, for most tests in this folder. */
 #include "hub_rig.h"
 
 #include "base/log.h"
@@ -11,8 +11,8 @@
 #include <sys/prctl.h>
 #include <sys/stat.h>
 
-/* Until all servers are gone: they have 400 ms for EOF and as much for SIGTERM, and what they leave
- * behind has a second. The rest is for a busy machine. */
+/* The time for all servers to end: 400 ms after EOF, as much after SIGTERM, and a second for their
+ * orphans. The rest is for a busy machine. */
 enum { STOP_MS = 4000 };
 
 /* --- the folder --- */
@@ -112,7 +112,7 @@ static void on_changed(struct bridge_watch *w)
 void rig_build(struct hub_rig *r)
 {
     r->bridge = bridge_new(r->loop, r->config);
-    prctl(PR_SET_DUMPABLE, 1, 0, 0, 0); /* the leak checker has to look into this process */
+    prctl(PR_SET_DUMPABLE, 1, 0, 0, 0); /* the leak checker must be able to read this process */
     r->watch.changed = on_changed;
     bridge_watch(r->bridge, &r->watch);
 }
@@ -133,7 +133,7 @@ static void on_stopped(void *arg)
 void rig_stop(struct hub_rig *r)
 {
     bridge_stop(r->bridge, on_stopped, r);
-    assert_false(r->stopped); /* it is told from the loop */
+    assert_false(r->stopped); /* the callback comes from the loop */
     WAIT_MS(r->loop, r->stopped, STOP_MS);
     assert_int_equal(rig_children(), 0);
 }
@@ -189,7 +189,7 @@ void rig_apply(struct hub_rig *r, const char *yaml, const char *expected)
     buf_fini(&said);
 }
 
-/* --- looking --- */
+/* --- what is there --- */
 
 static bool has_text(const struct buf *b, const char *text)
 {
@@ -293,7 +293,7 @@ struct catalog *catalog_of_words(const char *words)
     return c;
 }
 
-/* --- one who calls --- */
+/* --- a caller --- */
 
 static void on_event(struct peer *self, struct call *call, const struct event *event)
 {

@@ -1,10 +1,10 @@
 /*
- * hub_rig: a bridge on a real loop, with a folder of its own for its configuration file and for
- * what it remembers, and the callers that the tests play.
+ * hub_rig: a bridge on a real loop, with its own folder for the configuration file and for the
+ * remembered catalogs, and test callers.
  *
- * Its servers are real processes: FAKE in a configuration stands for the program of tests/fake.
- * Where a test is about lists only it lets the rig remember them instead (rig_remember): a lazy
- * server that is known is shown, and none is started.
+ * The servers are real processes: FAKE in a configuration stands for the program of tests/fake.
+ * A test that is only about lists lets the rig remember them instead (rig_remember): a lazy server
+ * with a remembered catalog is listed without being started.
  */
 #ifndef RIALTO_TESTS_HUB_RIG_H
 #define RIALTO_TESTS_HUB_RIG_H
@@ -21,70 +21,70 @@ struct hub_rig {
     struct config *config; /* of the start; a test may set it before rig_build */
     struct bridge *bridge;
     struct bridge_watch watch;
-    int n_changes; /* times the watch was told */
+    int n_changes; /* calls of the watch */
     bool stopped;
     struct buf log;  /* warnings and errors, "WHO: TEXT" a line */
     struct buf text; /* what rig_names returned last */
 };
 
-/* The loop, the folder and the file with this configuration, read; no bridge yet. */
+/* Makes the loop, the folder and the configuration file, and reads the file; no bridge yet. */
 void rig_prepare(struct hub_rig *r, const char *yaml);
-/* The bridge of r->config, not started. */
+/* Makes the bridge of r->config without starting it. */
 void rig_build(struct hub_rig *r);
-/* All of it, started, and every server that is to run is ready. */
+/* Prepares, builds and starts the bridge, and waits until every server that should run is ready. */
 void rig_set_up(struct hub_rig *r, const char *yaml);
-/* Stops the bridge, which has a deadline; no process of it may be left. */
+/* Stops the bridge, with a deadline; none of its processes may be left. */
 void rig_stop(struct hub_rig *r);
-/* Also stops it, if the test has not; no call and no timer may be left. */
+/* Stops the bridge, if the test has not, and frees all; no call and no timer may be left. */
 void rig_tear_down(struct hub_rig *r);
-/* What is left to do for one who has made and freed the bridge without the rig. */
+/* The part of rig_tear_down for tests that have freed the bridge themselves. */
 void rig_clean(struct hub_rig *r);
 
-/* What the file reads from now on. */
+/* Replaces the contents of the file. */
 void rig_write(struct hub_rig *r, const char *yaml);
-/* This configuration, which must be fine; the caller frees it. */
+/* Reads this configuration, which must have no problems; the caller frees it. */
 struct config *rig_load(struct hub_rig *r, const char *yaml);
-/* What came of it, as in "kept a, b; added c". */
+/* Applies a configuration; `expected` is the result, as in "kept a, b; added c". */
 void rig_apply(struct hub_rig *r, const char *yaml, const char *expected);
-/* The server of this configuration is known to have offered this when it last ran, in the words of
- * catalog_of_words. */
+/* Remembers a catalog, in the words of catalog_of_words, as if this server had run with this
+ * configuration. */
 void rig_remember(struct hub_rig *r, const struct config *c, const char *alias, const char *words);
 
-/* --- looking --- */
-/* The server of this name, which must be there. */
+/* --- what is there --- */
+/* The server with this alias, which must exist. */
 struct provider *rig_server(struct hub_rig *r, const char *alias);
 bool rig_has_server(struct hub_rig *r, const char *alias);
-/* Its process; 0 when it has none. */
+/* The provider's process; 0 if it has none. */
 int rig_pid(const struct provider *p);
 bool rig_is_running(int pid);
 /* How many children this process has. */
 int rig_children(void);
-/* What the view lists of this kind, parted by blanks; valid until the next time. */
+/* The names of this kind in the view, separated by blanks; valid until the next call. */
 const char *rig_names(struct hub_rig *r, struct view *v, enum item_kind kind);
 bool rig_heard(const struct hub_rig *r, const char *text);
 
 /* "read p:greet r:file:///a t:file:///{x}": tools, prompts, resources and templates. */
 struct catalog *catalog_of_words(const char *words);
 
-/* --- one who calls --- */
+/* --- a caller --- */
 
 struct rig_agent {
     struct peer peer;
     struct mcp_host host;
-    struct view *view; /* the host's, or one of its own */
-    void *lease;       /* NULL: it has none */
+    struct view *view; /* the host's, or the caller's own */
+    void *lease;       /* may be NULL */
     struct router *router;
     size_t n_done;
     struct buf said; /* a line for each list that changed and each call that ended */
 };
 
-/* Enters as a session does, and looks at what changes. */
+/* Enters as a session does, with a standing call for changes. */
 void rig_agent_enter(struct rig_agent *c, const struct mcp_host *host);
-/* Its calls end, and its own instances with it. */
+/* Ends the caller's calls and its own instances. */
 void rig_agent_leave(struct rig_agent *c);
 /* `arguments` NULL: none. */
 struct call *rig_agent_call(struct rig_agent *c, const char *tool, const char *arguments);
-/* The same, and the loop until it has ended; how it ended. */
+/* The same, and runs the loop until the call has ended; returns how it ended. */
 const char *rig_agent_ask(struct rig_agent *c, struct hub_rig *r, const char *tool,
                           const char *arguments);
 bool rig_agent_heard(const struct rig_agent *c, const char *text);

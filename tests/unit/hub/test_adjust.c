@@ -1,8 +1,8 @@
-/* Filters and limits that change under a server which is left running: what holds from then on, for
- * whom, and what does not notice. */
+/* Filters and limits that a reload changes while the server keeps running: what they apply to, and
+ * what they do not affect. */
 #include "hub_rig.h"
 
-/* A caller who sees all there is. */
+/* A caller with the view of all servers. */
 static void enter_all(struct rig_agent *c, struct hub_rig *r)
 {
     struct mcp_host host = bridge_host(r->bridge, bridge_all(r->bridge));
@@ -10,8 +10,8 @@ static void enter_all(struct rig_agent *c, struct hub_rig *r)
     rig_agent_enter(c, &host);
 }
 
-/* Filters and limits are put in force under the running server: a call that is under way notices
- * nothing, the next one is bound by them. */
+/* New filters and limits apply without a restart: a call in flight is not affected, the next call
+ * is. */
 static void filters_and_limits_change_under_a_running_server(void **state)
 {
     struct hub_rig r;
@@ -42,10 +42,10 @@ static void filters_and_limits_change_under_a_running_server(void **state)
     rig_tear_down(&r);
 }
 
-/* Without the key it does not rest any more, and one that does is started: its tools would be lost
- * with it. With the key they stay listed. Until this test one without stopped for good when its old
- * time was up, one that had got the key never rested before its next start, and one that rested
- * when it lost the key was not seen again. */
+/* A server that loses idle_stop is not stopped any more, and is started if it is down, as its tools
+ * would not be listed otherwise. With idle_stop they stay listed. Before, a server that lost the
+ * key was stopped for good at its old time, one that got the key was not stopped until its next
+ * start, and one that lost the key while it was down never came back. */
 static void idle_stop_holds_from_the_reload_on(void **state)
 {
     struct hub_rig r;
@@ -69,9 +69,8 @@ static void idle_stop_holds_from_the_reload_on(void **state)
     rig_tear_down(&r);
 }
 
-/* The file changes twice in a row, and the second time only a limit does. The server that comes up
- * by then is the one of the first change; until this test it came up with the limits of that, too,
- * and kept them. */
+/* The file changes twice in a row, the second time only a limit. The replacement that is starting
+ * since the first change must get that limit too; before, it kept those of the first change. */
 static void one_that_is_about_to_take_the_place_is_adjusted_too(void **state)
 {
     struct hub_rig r;
@@ -97,9 +96,8 @@ static void one_that_is_about_to_take_the_place_is_adjusted_too(void **state)
 #define OWN(more)                                                                                  \
     "servers: {own: {command: FAKE, instances: per-session, allow: [whoami, add], " more "}}"
 
-/* A tool shall need a person's word from now on. Sessions that are there have instances of their
- * own, which were made before. Until this test they went on without, and after two such reloads
- * they read patterns that had been freed. */
+/* A reload makes a tool need approval. Instances of existing sessions kept the old policy, and
+ * after two such reloads they read patterns that had been freed. */
 static void what_sessions_have_is_adjusted_too(void **state)
 {
     struct hub_rig r;
@@ -116,8 +114,8 @@ static void what_sessions_have_is_adjusted_too(void **state)
     assert_non_null(strstr(rig_agent_ask(&c, &r, "own__add", "{\"a\":1,\"b\":2}"), "\"3\""));
     assert_int_equal(view_find(c.view, ITEM_TOOL, SPAN("own__add"))->provider->policy.timeout,
                      7000);
-    assert_int_equal(rig_children(), 2); /* the same processes */
-    /* Nor is one lost that has yet to be started, by a call. */
+    assert_int_equal(rig_children(), 2); /* the shared instance and c's */
+    /* A session whose instance is not started yet still lists its tools. */
     assert_string_equal(rig_names(&r, quiet.view, ITEM_TOOL), "own__add own__whoami");
     rig_agent_leave(&c);
     rig_agent_leave(&quiet);

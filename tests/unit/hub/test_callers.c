@@ -1,5 +1,5 @@
-/* Callers that bring variables of their own: which of them share an instance, and what becomes of
- * it when the configuration changes or the last of them leaves. */
+/* Callers that bring their own variables: which of them share an instance, and what happens to the
+ * instance when the configuration changes or the last of them leaves. */
 #include "hub_rig.h"
 
 #include "config/variables.h"
@@ -74,7 +74,7 @@ static void the_same_values_share_an_instance(void **state)
     come(&a, &r, "{\"NAME_OF_TEST\":\"other\"}");
     come(&b, &r, "{\"NAME_OF_TEST\":\"other\"}");
     come(&none, &r, "{}");
-    /* The lists are those of the shared one, at once; nothing is started for them. */
+    /* The lists come at once from the shared instance; nothing is started for them. */
     assert_string_equal(rig_names(&r, a.agent.view, ITEM_TOOL), "one__sleep one__whoami");
     assert_int_equal(rig_children(), 1);
     assert_int_equal(pid_behind(&ours, &r), rig_pid(rig_server(&r, "one")));
@@ -92,8 +92,8 @@ static void the_same_values_share_an_instance(void **state)
     rig_tear_down(&r);
 }
 
-/* Other variables in the middle of a session, as another root of its host is: the next call goes to
- * the other instance, and one in flight ends where it began. */
+/* The variables change during a session, for example with the host's root: the next call goes to
+ * another instance, and a call in flight ends at the old one. */
 static void other_variables_are_another_instance(void **state)
 {
     struct hub_rig r;
@@ -102,7 +102,7 @@ static void other_variables_are_another_instance(void **state)
     (void)state;
     unsetenv("NAME_OF_TEST");
     rig_set_up(&r, ONE(""));
-    assert_int_equal(rig_children(), 0); /* nobody has a value yet */
+    assert_int_equal(rig_children(), 0); /* the variable has no value yet */
     come(&a, &r, "{\"NAME_OF_TEST\":\"first\"}");
     WAIT(r.loop, rig_agent_heard(&a.agent, "changed tools\n"));
     int first = pid_behind(&a, &r);
@@ -119,7 +119,7 @@ static void other_variables_are_another_instance(void **state)
     rig_tear_down(&r);
 }
 
-/* A limit that changes reaches the caller's instance as it runs; another argument is another one.
+/* A changed limit applies to the caller's running instance; a changed environment makes a new one.
  */
 static void a_reload_reaches_it(void **state)
 {
@@ -141,7 +141,7 @@ static void a_reload_reaches_it(void **state)
     rig_tear_down(&r);
 }
 
-/* Where each session has an instance of its own, it has one with its own values. */
+/* With `instances: per-session` callers with the same values still get separate instances. */
 static void per_session_too(void **state)
 {
     struct hub_rig r;

@@ -1,7 +1,7 @@
-/* Servers that come, are adjusted, are replaced and go, while others go on as if nothing were. */
+/* Servers that are added, adjusted, replaced and removed while others are not affected. */
 #include "hub_rig.h"
 
-/* A caller who sees all there is. */
+/* A caller with the view of all servers. */
 static void enter_all(struct rig_agent *c, struct hub_rig *r)
 {
     struct mcp_host host = bridge_host(r->bridge, bridge_all(r->bridge));
@@ -16,8 +16,8 @@ static struct view *all(const struct hub_rig *r)
 
 /* --- the start --- */
 
-/* A bridge has its servers in the order of the file as soon as it is made. None runs before it is
- * started, and a lazy one not before somebody is there. */
+/* A new bridge has its servers in the order of the file. None runs before the bridge is started,
+ * and a lazy one not before bridge_wake. */
 static void boot_is_a_change_from_nothing(void **state)
 {
     struct hub_rig r;
@@ -30,7 +30,7 @@ static void boot_is_a_change_from_nothing(void **state)
     assert_string_equal(first->alias, "b");
     assert_string_equal(second->alias, "a");
     assert_null(bridge_next(r.bridge, second));
-    bridge_wake(r.bridge); /* too early: it is not started */
+    bridge_wake(r.bridge); /* too early: the bridge is not started */
     assert_int_equal(rig_children(), 0);
     rig_tear_down(&r);
 
@@ -45,7 +45,7 @@ static void boot_is_a_change_from_nothing(void **state)
     rig_tear_down(&r);
 }
 
-/* A file that says `servers: {}` means none; without any file there is one to look at. */
+/* A file with `servers: {}` means no servers; without any file there is the demo server. */
 static void only_without_a_file_there_is_a_demo(void **state)
 {
     struct hub_rig r;
@@ -65,8 +65,8 @@ static void only_without_a_file_there_is_a_demo(void **state)
 
 /* --- a reload --- */
 
-/* The one that reads the same has the same process afterwards, though its neighbours come and go
- * and it stands elsewhere in the file. */
+/* A server whose entry did not change keeps its process, although other servers are added and
+ * removed and its position in the file changes. */
 static void what_did_not_change_is_not_touched(void **state)
 {
     struct hub_rig r;
@@ -98,7 +98,7 @@ static void what_did_not_change_is_not_touched(void **state)
     rig_tear_down(&r);
 }
 
-/* The same file twice: nobody hears of anything. */
+/* Applying the same file twice notifies nobody. */
 static void the_same_again_is_no_news(void **state)
 {
     static const char yaml[] = "servers: {a: {command: FAKE}, b: {command: FAKE}}";
@@ -118,8 +118,8 @@ static void the_same_again_is_no_news(void **state)
 
 /* --- another server of the same name --- */
 
-/* The old one answers until the new one can, and what it was asked it answers to the end. Nobody
- * who calls in between is told that there is no server. */
+/* The old server takes calls until the new one is ready, and finishes its calls in flight. No call
+ * in between fails because there is no server. */
 static void a_changed_server_is_replaced_when_the_new_one_is_ready(void **state)
 {
     struct hub_rig r;
@@ -133,7 +133,7 @@ static void a_changed_server_is_replaced_when_the_new_one_is_ready(void **state)
 
     rig_apply(&r, "servers: {a: {command: FAKE, args: [--name, new, --init-delay, 200]}}",
               "replaced a");
-    WAIT(r.loop, rig_children() == 2); /* both */
+    WAIT(r.loop, rig_children() == 2); /* the old and the new server */
     assert_int_equal(rig_pid(rig_server(&r, "a")), pid);
     assert_non_null(strstr(rig_agent_ask(&c, &r, "a__whoami", NULL), "\"name\":\"old\""));
     int told = r.n_changes;
@@ -144,7 +144,7 @@ static void a_changed_server_is_replaced_when_the_new_one_is_ready(void **state)
     assert_non_null(strstr(rig_agent_ask(&c, &r, "a__whoami", NULL), "\"name\":\"new\""));
     assert_true(rig_is_running(pid));
     assert_false(rig_agent_heard(&c, "slept"));
-    WAIT(r.loop, rig_agent_heard(&c, "slept")); /* by the old one, in its own time */
+    WAIT(r.loop, rig_agent_heard(&c, "slept")); /* answered by the old server */
     WAIT(r.loop, !rig_is_running(pid));
     assert_int_equal(rig_children(), 1);
     assert_false(rig_agent_heard(&c, "failed"));
@@ -152,7 +152,7 @@ static void a_changed_server_is_replaced_when_the_new_one_is_ready(void **state)
     rig_tear_down(&r);
 }
 
-/* Counters only ever grow, whoever did the work. */
+/* Counters never decrease when a server is replaced. */
 static void the_new_one_inherits_the_counters(void **state)
 {
     struct hub_rig r;
@@ -173,8 +173,8 @@ static void the_new_one_inherits_the_counters(void **state)
     rig_tear_down(&r);
 }
 
-/* A typing error in a command must not take away what works. The log says so once; and when the
- * file is mended the next reload gets through. */
+/* A mistake in a command must not remove a working server. The log says so once, and the next
+ * reload of a corrected file succeeds. */
 static void one_that_does_not_come_up_leaves_the_old_one_in_place(void **state)
 {
     struct hub_rig r;
@@ -198,7 +198,7 @@ static void one_that_does_not_come_up_leaves_the_old_one_in_place(void **state)
     rig_tear_down(&r);
 }
 
-/* There is nothing to lose with one that does not run: the new one is in its place at once. */
+/* A server that does not run is replaced at once, without waiting for the new one. */
 static void one_that_is_down_is_replaced_at_once(void **state)
 {
     struct hub_rig r;
@@ -215,8 +215,8 @@ static void one_that_is_down_is_replaced_at_once(void **state)
 
 /* --- secrets --- */
 
-/* The entry reads the same, but what stands for ${NAME} is another value: that is another server.
- * One whose secret was nowhere is left out, and comes when it is there. */
+/* If the entry is the same but the value of ${NAME} has changed, the server is replaced. A server
+ * without a value for its secret is left out, and added when there is one. */
 static void another_secret_is_another_server(void **state)
 {
     static const char yaml[] =
@@ -249,8 +249,8 @@ static void another_secret_is_another_server(void **state)
 
 /* --- the end of a server --- */
 
-/* It is in no list any more and no call finds it, but what it was asked it may answer; and who
- * holds on to it, as an open door does, has its view until it lets go. */
+/* A removed server is in no list and gets no new calls, but may finish its calls in flight. Code
+ * that holds the server, as an open endpoint does, keeps its view until it is released. */
 static void a_dropped_server_ends_its_calls_first(void **state)
 {
     struct hub_rig r;
@@ -279,10 +279,10 @@ static void a_dropped_server_ends_its_calls_first(void **state)
     rig_tear_down(&r);
 }
 
-/* --- the end of all --- */
+/* --- stopping the bridge --- */
 
-/* Servers that heed neither EOF nor SIGTERM, one that is only being started, one that is to take
- * another's place, and one whose calls were waited for: rig_stop has a deadline for all of it. */
+/* Servers that ignore EOF and SIGTERM, one that is still starting, one that is to replace another,
+ * and a removed one whose calls are awaited: rig_stop has one deadline for all of them. */
 static void all_ends_within_its_deadline(void **state)
 {
     struct hub_rig r;
@@ -307,7 +307,7 @@ static void all_ends_within_its_deadline(void **state)
     rig_tear_down(&r);
 }
 
-/* Nothing was started: that is told from the loop, too. */
+/* If nothing was started, the end is reported from the loop, too. */
 static void one_that_was_never_started_ends_as_well(void **state)
 {
     struct hub_rig r;

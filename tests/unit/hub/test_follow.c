@@ -1,4 +1,4 @@
-/* The configuration file, read anew while the bridge runs. */
+/* The configuration file, read again while the bridge runs. */
 #include "hub_rig.h"
 
 #include "hub/follow.h"
@@ -36,7 +36,7 @@ static int close_reader(void **state)
     return 0;
 }
 
-/* What follow_now reports of this file. */
+/* Checks the report of follow_now for this file. */
 static void check_report(struct reader *f, const char *yaml, const char *expected)
 {
     struct buf report = {0};
@@ -48,7 +48,7 @@ static void check_report(struct reader *f, const char *yaml, const char *expecte
     buf_fini(&report);
 }
 
-/* This file is not taken, which is said in these words; and nothing else has happened. */
+/* The file is refused with an error that contains these words, and nothing has changed. */
 static void check_refused(struct reader *f, const char *words)
 {
     const struct config *before = bridge_config(f->rig.bridge);
@@ -68,8 +68,8 @@ static void check_refused(struct reader *f, const char *words)
                         "a__echo b__add");
 }
 
-/* Half a file, a wrong word in it, one that an editor has just emptied, one that is gone: each is
- * told from the other, and all goes on as it was. One that is fine afterwards is taken. */
+/* A truncated file, a wrong key, a file that an editor has just emptied, a missing file: each has
+ * its own error, and nothing changes. A valid file after them is applied. */
 static void a_broken_file_changes_nothing(void **state)
 {
     struct reader *f = *state;
@@ -85,7 +85,7 @@ static void a_broken_file_changes_nothing(void **state)
     assert_int_equal(unlink(f->rig.file), 0);
     check_refused(f, f->rig.file);
     rig_write(&f->rig, "servers: {}");
-    setenv("RIALTO_LOG_LEVEL", "loud", 1); /* what the environment says is read with the file */
+    setenv("RIALTO_LOG_LEVEL", "loud", 1); /* the environment is read with the file */
     check_refused(f, "RIALTO_LOG_LEVEL");
     unsetenv("RIALTO_LOG_LEVEL");
     check_report(f, "servers: {a: {command: FAKE, allow: [echo]}}",
@@ -94,8 +94,8 @@ static void a_broken_file_changes_nothing(void **state)
     assert_int_equal(rig_pid(f->a), f->pid);
 }
 
-/* What a reload cannot change is named, so that nobody wonders why it does nothing; and compared
- * with the start each time, not with the last file that asked for it in vain. */
+/* Keys that a reload cannot change are reported. They are compared with the configuration of the
+ * start each time, not with the last file. */
 static void other_keys_wait_for_the_next_start(void **state)
 {
     static const char yaml[] = "{names: bare, limits: {sessions: 3}, servers: {}}";
@@ -111,7 +111,7 @@ static void other_keys_wait_for_the_next_start(void **state)
                  "\"at_next_start\":\"names, limits\"}");
 }
 
-/* Saved in an editor, nobody has to say so: read once, and a broken one is only complained of. */
+/* A saved file is read automatically, once; a broken one is only logged. */
 static void a_file_that_changes_is_read_by_itself(void **state)
 {
     struct reader *f = *state;
@@ -126,7 +126,7 @@ static void a_file_that_changes_is_read_by_itself(void **state)
     assert_int_equal(rig_pid(f->a), f->pid);
 }
 
-/* What we have written ourselves is read at once, and is no news when the kernel tells of it. */
+/* After our own write the file is read at once, and not again when the kernel reports it. */
 static void our_own_writing_is_read_once(void **state)
 {
     struct reader *f = *state;
@@ -139,7 +139,7 @@ static void our_own_writing_is_read_once(void **state)
     assert_int_equal(f->rig.n_changes, 1);
 }
 
-/* Nothing to follow: whoever asks hears what to do. */
+/* Without a file a reload fails with an error that says what to do. */
 static void without_a_file_there_is_nothing_to_read(void **state)
 {
     struct hub_rig r;
@@ -158,7 +158,7 @@ static void without_a_file_there_is_nothing_to_read(void **state)
     rig_tear_down(&r);
 }
 
-/* An address of the command line stands in the place of the file's, in each reading of it. */
+/* An address of the command line replaces the file's each time the file is read. */
 static void an_option_holds_for_every_reading(void **state)
 {
     struct reader *f = *state;

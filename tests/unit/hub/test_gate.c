@@ -1,5 +1,5 @@
-/* Who comes by the network: tokens that are known and tokens that are not, and the addresses that
- * may not be opened without any. */
+/* Callers from the network: known and unknown tokens, and addresses that may not be opened without
+ * tokens. */
 #include "../config/config_test.h"
 #include "../io/io_test.h"
 #include "../unit.h"
@@ -9,7 +9,7 @@
 
 #include <time.h>
 
-/* Three guests. The tokens are "apple", "pear" and "plum"; of them only hashes are known. */
+/* Three owners. Their tokens are "apple", "pear" and "plum"; the file has only hashes. */
 static const char orchard[] =
     "auth:\n"
     "  tokens:\n"
@@ -20,11 +20,11 @@ static const char orchard[] =
     "    - {name: cid, hash: "
     "'sha256:0467255695084cc12ffe0c55105907f74a9c189314b9fe87b878eb6fee787b99'}\n";
 
-/* A gate with the tokens of one configuration after the other. */
+/* A gate to which tests apply one configuration after the other. */
 struct keeper {
     struct loop *loop;
     struct gate *gate;
-    int n_ended; /* times that the owner of the gate was told */
+    int n_ended; /* calls of the callback of gate_on_change */
 };
 
 static void note_ended(void *arg)
@@ -58,7 +58,7 @@ static void leave(struct keeper *k)
     loop_free(k->loop);
 }
 
-/* The name of the guest who sends this Authorization header; "nobody" when it is none of ours. */
+/* The pass for this Authorization header; NULL if the token is not known. */
 static const struct pass *find(struct gate *g, const char *authorization)
 {
     struct http_header headers[] = {{SPAN("Host"), SPAN("localhost")},
@@ -76,8 +76,8 @@ static const char *name_of(struct gate *g, const char *authorization)
     return found ? found->who->name : "nobody";
 }
 
-/* Wherever in the table a token stands, its owner is found; the scheme is a word in any case
- * (RFC 7235), and blanks around the token are none of its bytes. */
+/* The owner is found wherever the token is in the table; the scheme ignores case (RFC 7235), and
+ * blanks around the token are not part of it. */
 static void a_token_of_ours_is_found(void **state)
 {
     struct keeper k;
@@ -98,7 +98,7 @@ static void any_other_is_nobodys(void **state)
     static const char *const strangers[] = {
         "", "Bearer", "Bearer ", "Bearer appl", "Bearer apples", "Bearer Apple", "apple",
         "Basic apple", "Digest apple", "Bearerapple", "Bearer apple pear",
-        /* The hash is in a file that more people may read than should be let in. */
+        /* A hash is no token: more people may read the file than should have access. */
         "Bearer sha256:3a7bd3e2360a3d29eea436fcfb7e44c735d117c42d1c1835420b6b9942dd4f1b",
         "Bearer 3a7bd3e2360a3d29eea436fcfb7e44c735d117c42d1c1835420b6b9942dd4f1b"};
     struct keeper k;
@@ -113,7 +113,7 @@ static void any_other_is_nobodys(void **state)
     leave(&k);
 }
 
-/* All 32 bytes count: two hashes that differ in their last digit alone are two. */
+/* All 32 bytes count: two hashes that differ only in the last digit are different. */
 static void the_whole_hash_is_compared(void **state)
 {
     char hash[GATE_HASH_SIZE];
@@ -131,8 +131,8 @@ static void the_whole_hash_is_compared(void **state)
     buf_fini(&yaml);
 }
 
-/* Without the key everybody is let in; an empty list, which is what revoking the last token leaves,
- * lets nobody in. */
+/* Without auth.tokens everybody is admitted; an empty list, which is left when the last token is
+ * revoked, admits nobody. */
 static void an_empty_list_lets_nobody_in(void **state)
 {
     struct keeper k;
@@ -145,16 +145,16 @@ static void an_empty_list_lets_nobody_in(void **state)
     follow(&k, "auth: {tokens: []}");
     assert_true(gate_asks(k.gate));
     assert_string_equal(name_of(k.gate, "Bearer apple"), "nobody");
-    assert_int_equal(k.n_ended, 1); /* those who came without a token */
+    assert_int_equal(k.n_ended, 1); /* for the callers without a token */
     leave(&k);
 }
 
 #define APPLE "'sha256:3a7bd3e2360a3d29eea436fcfb7e44c735d117c42d1c1835420b6b9942dd4f1b'"
 #define PEAR  "'sha256:97cfbe87531abe0c6bac7b21d616cb422faaa158a9f2ae7e8685c79eb85fc65e'"
 
-/* The same token is the same principal after a reload, with its counts, and gets the new limits;
- * one that is taken out, gets another token or another view is at its end, and the owner of the
- * gate hears of it once. */
+/* After a reload the same token has the same principal, with its counts and the new limits. The
+ * principal of a token that is removed, or gets another hash or view, ends; the callback is called
+ * once for all of them. */
 static void tokens_come_and_go_while_it_runs(void **state)
 {
     struct keeper k;
@@ -185,7 +185,7 @@ static void tokens_come_and_go_while_it_runs(void **state)
     leave(&k);
 }
 
-/* At its time a token ends by itself; one whose time is over is nobody's from the start. */
+/* A token expires at its time without a reload; an expired token is refused from the start. */
 static void a_token_expires_at_its_time(void **state)
 {
     struct keeper k;
@@ -213,7 +213,7 @@ static void a_token_expires_at_its_time(void **state)
     buf_fini(&yaml);
 }
 
-/* As it is to stand in the file: the example of the standard (FIPS 180-2), and that of nothing. */
+/* The form that the file wants: the example of the standard (FIPS 180-2), and the empty text. */
 static void a_hash_is_printed_as_the_file_wants_it(void **state)
 {
     char hash[GATE_HASH_SIZE];
@@ -238,8 +238,8 @@ static void check(const char *yaml, const char *expected)
     config_free(c);
 }
 
-/* Other machines reach it, and nobody has said who may come: that is an error, once for each such
- * address, which says both ways out. */
+/* An address that other machines can reach, without a rule who may use it, is an error. There is
+ * one error for each such address, and it names both solutions. */
 static void an_open_address_needs_tokens_or_a_word(void **state)
 {
 #define OPEN(address)                                                                              \

@@ -1,5 +1,5 @@
-/* What servers offered when they last ran: kept in a file, found again, and not believed when the
- * file is not what it should be. */
+/* The catalogs of servers' last runs: kept in a file, found again, and ignored if the file is not
+ * valid. */
 #include "hub_rig.h"
 
 #include "base/log.h"
@@ -79,12 +79,12 @@ static void what_was_kept_is_recalled(void **state)
     assert_non_null(catalog_find(known, ITEM_TOOL, SPAN("read")));
     assert_non_null(catalog_find(known, ITEM_PROMPT, SPAN("greet")));
     assert_non_null(catalog_find(known, ITEM_RESOURCE, SPAN("file:///a")));
-    assert_null(catalog_find(known, ITEM_TOOL, SPAN("write"))); /* the last time counts */
+    assert_null(catalog_find(known, ITEM_TOOL, SPAN("write"))); /* the newest catalog counts */
     assert_int_equal(known->n[ITEM_TEMPLATE], 0);
     catalog_free(known);
 }
 
-/* It lists what a person's servers can do: that is nobody else's business. */
+/* The file lists what a user's servers can do, so other users may not read it. */
 static void nobody_else_may_read_it(void **state)
 {
     const struct drawer *d = *state;
@@ -100,15 +100,15 @@ static void nobody_else_may_read_it(void **state)
     buf_fini(&folder);
 }
 
-/* A server that starts a hundred times a day with the same tools wears out no disk: the file is
- * replaced, so one that was written again would be another one. */
+/* A server that starts a hundred times a day with the same tools causes no writes. Writing replaces
+ * the file, so the inode number shows it. */
 static void what_reads_the_same_is_not_written_again(void **state)
 {
     const struct drawer *d = *state;
     struct stat before, after;
 
     keep(d, "read");
-    int held = open(d->path, O_RDONLY | O_CLOEXEC); /* its number is not given to another file */
+    int held = open(d->path, O_RDONLY | O_CLOEXEC); /* keeps the inode number from being reused */
     assert_int_equal(stat(d->path, &before), 0);
     keep(d, "read");
     assert_int_equal(stat(d->path, &after), 0);
@@ -119,8 +119,8 @@ static void what_reads_the_same_is_not_written_again(void **state)
     close(held);
 }
 
-/* Cut short, somebody else's, a name that leads elsewhere, far too large: then nothing is known,
- * which is no trouble. */
+/* An empty or truncated file, other contents, a symbolic link, a file that is far too large: it is
+ * ignored without an error. */
 static void a_broken_file_is_as_none(void **state)
 {
     const struct drawer *d = *state;
@@ -137,7 +137,7 @@ static void a_broken_file_is_as_none(void **state)
     assert_int_equal(truncate(d->path, 17 * 1024 * 1024), 0);
     assert_false(is_known(d));
 
-    keep(d, "read"); /* it is good again by itself */
+    keep(d, "read"); /* the next write repairs it */
     assert_true(is_known(d));
     buf_printf(&elsewhere, "%s/elsewhere", d->rig.folder);
     assert_int_equal(rename(d->path, buf_cstr(&elsewhere)), 0);
@@ -146,14 +146,14 @@ static void a_broken_file_is_as_none(void **state)
     assert_int_equal(unlink(d->path), 0);
     assert_int_equal(mkdir(d->path, 0700), 0);
     assert_false(is_known(d));
-    keep(d, "read"); /* cannot be written, which is no trouble either */
+    keep(d, "read"); /* cannot be written, which is no error either */
     assert_false(is_known(d));
     assert_int_equal(rmdir(d->path), 0);
     buf_fini(&elsewhere);
 }
 
-/* A server that puts its key into a description: it is not remembered at all, and neither is what
- * was known of it before, which it has changed since. */
+/* If a server puts its secret into a catalog, that catalog is not remembered, and the older one,
+ * which is outdated, is forgotten. */
 static void a_secret_is_not_written_down(void **state)
 {
     const struct drawer *d = *state;
@@ -179,7 +179,7 @@ static char *path_of(struct hub_rig *r, const char *yaml)
     return path;
 }
 
-/* Whatever of an entry changes may change what its server offers. Other servers do not. */
+/* Any change of an entry may change what its server offers; changes of other entries do not. */
 static void a_changed_entry_is_another_server(void **state)
 {
     static const char *const others[] = {
@@ -204,7 +204,7 @@ static void nothing_is_remembered_where_that_is_not_wanted(void **state)
     struct drawer *d = *state;
 
     assert_null(path_of(&d->rig, "{remember: false, servers: {a: {command: x}}}"));
-    /* The folder has to be a whole path; the home is what is left, and here there is none. */
+    /* The cache folder must be an absolute path; else it is below HOME, which is not set here. */
     char *home = getenv("HOME") ? mem_str(getenv("HOME")) : NULL;
     setenv("XDG_CACHE_HOME", "cache", 1);
     unsetenv("HOME");
@@ -217,7 +217,7 @@ static void nothing_is_remembered_where_that_is_not_wanted(void **state)
 
 /* --- a server from one run to the next --- */
 
-/* The second run shows what the first has learned, before its server says so itself. */
+/* The second run lists the remembered catalog of the first before its server is up. */
 static void the_next_run_knows_what_the_last_has_learned(void **state)
 {
     static const char yaml[] = "servers: {a: {command: FAKE, allow: [echo, add]}}";
@@ -225,7 +225,7 @@ static void the_next_run_knows_what_the_last_has_learned(void **state)
 
     (void)state;
     rig_set_up(&r, yaml);
-    rig_stop(&r); /* what is not written yet is written at the end */
+    rig_stop(&r); /* writes what is not written yet */
     bridge_unwatch(&r.watch);
     bridge_free(r.bridge);
     r.stopped = false;
@@ -244,7 +244,7 @@ static void the_next_run_knows_what_the_last_has_learned(void **state)
     rig_tear_down(&r);
 }
 
-/* What it offered is of no use when it does not come up: it is shown no longer. */
+/* If the server does not come up, its remembered tools are not listed any longer. */
 static void one_that_fails_is_shown_no_longer(void **state)
 {
     static const char yaml[] = "servers: {a: {command: FAKE, args: [--exit-at-once], restarts: 1}}";
@@ -261,7 +261,7 @@ static void one_that_fails_is_shown_no_longer(void **state)
     rig_tear_down(&r);
 }
 
-/* It is written while the server runs, so that a bridge that is killed has not forgotten all. */
+/* Catalogs are written while the servers run, so that they are not lost if the bridge is killed. */
 static void lists_are_written_while_it_runs(void **state)
 {
     struct hub_rig r;

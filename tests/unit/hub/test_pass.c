@@ -1,4 +1,4 @@
-/* Passes: found by their bytes, over at their time, and their owners with the last of them. */
+/* Passes: found by their token, expired at their time; an owner ends with its last pass. */
 #include "../io/io_test.h"
 #include "../unit.h"
 
@@ -76,7 +76,7 @@ static void test_time_and_room(void **state)
     assert_true(who->ended);
     assert_null(passes_find(t, SPAN("brief")));
     principal_release(who);
-    /* Those who came first make room. */
+    /* The number of passes is bounded: the oldest are dropped. */
     f = facts("ben", NULL, pass_clock() + 600000);
     for (int i = 0; i < 10100; i++) {
         BUF_SCOPED token = {0};

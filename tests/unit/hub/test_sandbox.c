@@ -1,4 +1,5 @@
-/* The rules made from `servers.*.sandbox`, and the words of npx and uvx. Pure. */
+/* The cage rules made from `servers.*.sandbox`, and the command lines of npx and uvx. No processes
+ * are started. */
 #include "../unit.h"
 
 #include "hub/install.h"
@@ -71,7 +72,7 @@ static void test_map(void **state)
     s.network.n = 0;
     assert_int_equal(sandbox_rules(&a, &s, read, write, &places)->network, CAGE_NO_SOCKET);
 
-    /* The home folder of a service in a system folder is not opened by that folder. */
+    /* Access to a system folder does not include a service's home folder inside it. */
     struct sandbox_places service = {.home = "/opt/service", .own = "/opt/service/own"};
     r = sandbox_rules(&a, &s, NULL, NULL, &service);
     assert_false(cage_allows(r, SPAN("/opt/service/.ssh"), CAGE_READ));

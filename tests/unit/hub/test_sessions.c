@@ -1,10 +1,10 @@
-/* Servers of which every session gets an instance of its own: started with its first call, stopped
- * with the session, and not more of them at once than there may be. */
+/* Servers with an own instance for every session: started by the session's first call, stopped
+ * with the session, and limited in number. */
 #include "hub_rig.h"
 
 #include "hub/narrowings.h"
 
-/* One that sessions have for themselves, and one that all of them share. */
+/* One server with an instance per session, and a shared one. */
 #define PAIR                                                                                       \
     "servers: {own: {command: FAKE, instances: per-session, allow: [whoami, sleep]},"              \
     " all: {command: FAKE, allow: [whoami]}}"
@@ -17,7 +17,7 @@ static void enter_all(struct rig_agent *c, struct hub_rig *r)
     rig_agent_enter(c, &host);
 }
 
-/* The process that answers this tool; 0 when none does. */
+/* The pid of the process that answers this tool; 0 if none does. */
 static int pid_behind(struct rig_agent *c, struct hub_rig *r, const char *tool)
 {
     const char *result = rig_agent_ask(c, r, tool, NULL), *at = strstr(result, "\"pid\":");
@@ -25,10 +25,11 @@ static int pid_behind(struct rig_agent *c, struct hub_rig *r, const char *tool)
     return at ? atoi(at + strlen("\"pid\":")) : 0;
 }
 
-/* --- its own --- */
+/* --- the session's own instance --- */
 
-/* The shared instance is there for its lists alone, which everybody sees at once. Who only looks
- * costs no process; who calls gets one, which nobody else has, and which ends with the session. */
+/* The shared instance is only there for its lists, which every session sees at once. A session that
+ * only lists starts no process; its first call starts one, for this session only, which ends with
+ * the session. */
 static void the_first_call_starts_it_and_the_end_stops_it(void **state)
 {
     struct hub_rig r;
@@ -55,7 +56,7 @@ static void the_first_call_starts_it_and_the_end_stops_it(void **state)
     assert_int_equal(rig_children(), 4);
 
     rig_agent_call(&a, "own__sleep", "{\"ms\":60000}");
-    rig_agent_leave(&a); /* nobody waits for that call any more */
+    rig_agent_leave(&a); /* its call is cancelled */
     WAIT(r.loop, !rig_is_running(of_a));
     assert_int_equal(pid_behind(&b, &r, "own__whoami"), of_b);
     rig_agent_leave(&b);
@@ -76,7 +77,7 @@ static void where_all_is_shared_there_is_nothing_to_lease(void **state)
     assert_null(c.lease);
     assert_ptr_equal(c.view, host.view);
     rig_agent_leave(&c);
-    /* The one alone, with its own names. */
+    /* The view of this server alone, with bare names. */
     host = bridge_host(r.bridge, bridge_one(r.bridge, SPAN("own")));
     rig_agent_enter(&c, &host);
     assert_non_null(c.lease);
@@ -86,8 +87,8 @@ static void where_all_is_shared_there_is_nothing_to_lease(void **state)
     rig_tear_down(&r);
 }
 
-/* A session that came first hears of the lists when the shared instance has them, without that one
- * of its own is started for it. */
+/* A session that existed before the lists is told when the shared instance has them, and no
+ * instance is started for it. */
 static void lists_that_come_later_are_shared_too(void **state)
 {
     struct hub_rig r;
@@ -107,8 +108,7 @@ static void lists_that_come_later_are_shared_too(void **state)
     rig_tear_down(&r);
 }
 
-/* A configured view, and tools that are searched for, hold for a session's own instances as well.
- */
+/* Configured views and `expose: search` also apply to a session's own instances. */
 static void views_and_search_hold_for_it(void **state)
 {
     struct hub_rig r;
@@ -142,9 +142,9 @@ static void views_and_search_hold_for_it(void **state)
 
 /* --- while the bridge changes --- */
 
-/* A neighbour that comes is seen beside it and does not disturb it. An entry that changes is
- * another server for the session, too: its call under way comes to its end, the next one goes to
- * the new one, which is started by it. */
+/* An added server is listed and does not disturb the session's instance. If the entry changes, the
+ * session gets a new instance: the call in flight ends at the old one, and the next call starts the
+ * new one. */
 static void a_reload_reaches_sessions_that_are_there(void **state)
 {
     struct hub_rig r;
@@ -182,9 +182,9 @@ static void a_reload_reaches_sessions_that_are_there(void **state)
     rig_tear_down(&r);
 }
 
-/* A shared server asked its clients something, and two of them could have been meant: it was told
- * no. Now its question waits until only one can be meant, and sessions that come from then on have
- * one each, which knows whom to ask. */
+/* A shared server asked a question that could be for either of two clients, and got an error. Now
+ * the question waits until it can only be for one, and later sessions each get their own instance,
+ * whose questions are always for that session. */
 static void one_that_asks_its_clients_is_not_shared_any_more(void **state)
 {
     struct hub_rig r;
@@ -207,7 +207,7 @@ static void one_that_asks_its_clients_is_not_shared_any_more(void **state)
     rig_tear_down(&r);
 }
 
-/* Nobody gets anything of a bridge that is ending. */
+/* A bridge that is stopping creates no new leases. */
 static void none_is_made_at_the_end(void **state)
 {
     struct hub_rig r;
@@ -218,7 +218,7 @@ static void none_is_made_at_the_end(void **state)
     rig_set_up(&r, PAIR);
     enter_all(&c, &r);
     assert_int_not_equal(pid_behind(&c, &r, "own__whoami"), 0);
-    rig_agent_leave(&c); /* and all ends while its instance still does */
+    rig_agent_leave(&c); /* the bridge stops while the instance is still stopping */
     rig_stop(&r);
     struct mcp_host host = bridge_host(r.bridge, bridge_all(r.bridge));
     assert_null(host.enter(host.arg, host.view, NULL, 0, &lease));
@@ -226,13 +226,13 @@ static void none_is_made_at_the_end(void **state)
     rig_tear_down(&r);
 }
 
-/* --- not more than there may be --- */
+/* --- the limit of processes --- */
 
 #define CROWD(n)                                                                                   \
     "{limits: {processes: " #n "}, servers: {own: {command: FAKE, instances: per-session}}}"
 
-/* Three may run, and the shared one is one of them. The third session's call makes that one rest
- * which nobody has used for longest; its session notices nothing but a new process. */
+/* Three may run, and the shared instance is one of them. The call of the third session stops the
+ * instance that has been idle for longest; its session only gets a new process later. */
 static void an_idle_one_makes_room(void **state)
 {
     struct hub_rig r;
@@ -246,13 +246,13 @@ static void an_idle_one_makes_room(void **state)
     int of_a = pid_behind(&a, &r, "own__whoami");
     int of_b = pid_behind(&b, &r, "own__whoami");
     run_for(r.loop, 5);
-    assert_int_equal(pid_behind(&a, &r, "own__whoami"), of_a); /* now b's is the longest idle */
+    assert_int_equal(pid_behind(&a, &r, "own__whoami"), of_a); /* now b's is idle for longest */
     int of_c = pid_behind(&c, &r, "own__whoami");
     assert_true(of_c > 0);
     assert_false(rig_is_running(of_b));
     assert_true(rig_is_running(of_a));
     assert_int_equal(rig_children(), 3);
-    assert_non_null(strstr(rig_names(&r, b.view, ITEM_TOOL), "own__whoami")); /* it only rests */
+    assert_non_null(strstr(rig_names(&r, b.view, ITEM_TOOL), "own__whoami")); /* still listed */
     int again = pid_behind(&b, &r, "own__whoami");
     assert_true(again > 0 && again != of_b);
     assert_false(rig_is_running(of_a));
@@ -263,7 +263,7 @@ static void an_idle_one_makes_room(void **state)
     rig_tear_down(&r);
 }
 
-/* All are at work: that is said, and what to do; what works is left alone. */
+/* If all instances are busy, the call fails and the text says what to do; none is stopped. */
 static void when_all_are_at_work_the_call_is_told_so(void **state)
 {
     struct hub_rig r;
@@ -279,7 +279,7 @@ static void when_all_are_at_work_the_call_is_told_so(void **state)
                            "all 2 processes that limits.processes allows are at work. Try again "
                            "later"));
     assert_int_equal(rig_children(), 2);
-    assert_int_equal(rig_server(&r, "own")->state, PROVIDER_READY); /* the shared one never rests */
+    assert_int_equal(rig_server(&r, "own")->state, PROVIDER_READY); /* is never stopped */
     WAIT(r.loop, rig_agent_heard(&a, "slept"));
     assert_true(rig_is_running(of_a));
     assert_true(pid_behind(&b, &r, "own__whoami") > 0);
@@ -289,7 +289,7 @@ static void when_all_are_at_work_the_call_is_told_so(void **state)
     rig_tear_down(&r);
 }
 
-/* Shared servers are always started, however few may run. */
+/* Shared servers are always started, whatever the limit. */
 static void shared_ones_are_not_bounded(void **state)
 {
     struct hub_rig r;

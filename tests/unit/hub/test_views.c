@@ -1,6 +1,6 @@
-/* What callers see: all of it, one server alone, or what a configured view leaves; by name and
- * bare, listed or searched for, and after a reload. No server runs here: what they offer is known
- * from before, and all of them are lazy. */
+/* What callers see: all servers, one server alone, or a configured view; with prefixed or bare
+ * names, listed or searched, and after a reload. No server runs here: all are lazy and have
+ * remembered catalogs. */
 #include "hub_rig.h"
 
 #include "hub/narrowings.h"
@@ -9,7 +9,7 @@
 #define FILES "read list r:file:///etc p:tidy"
 #define BOTH  "servers: {wiki: {command: FAKE, start: lazy}, files: {command: FAKE, start: lazy}}"
 
-/* A bridge whose servers are known, and its configured views. */
+/* A bridge whose servers have remembered catalogs, and its configured views. */
 struct gallery {
     struct hub_rig rig;
     struct narrowings *narrowings;
@@ -32,12 +32,12 @@ static void gallery_open(struct gallery *g, const char *yaml)
 
 static void gallery_close(struct gallery *g)
 {
-    assert_int_equal(rig_children(), 0); /* looking at lists starts nothing */
+    assert_int_equal(rig_children(), 0); /* listing starts no server */
     rig_tear_down(&g->rig);
     narrowings_free(g->narrowings);
 }
 
-/* What the configured view of this name leaves of all, or of the server that is held. */
+/* All servers, or the server `s` alone, narrowed by the configured view of this name. */
 static struct exposure *narrow(struct gallery *g, const struct bridge_server *s, const char *view)
 {
     const struct narrowing *n = narrowings_find(g->narrowings, view);
@@ -58,7 +58,7 @@ static void check_view(struct gallery *g, struct view *v, const char *tools, con
         assert_string_equal(rig_names(&g->rig, v, (enum item_kind)kind), expected[kind]);
 }
 
-/* --- all of it --- */
+/* --- all servers --- */
 
 static void names_are_made_by_the_pattern_or_left_bare(void **state)
 {
@@ -80,7 +80,7 @@ static void names_are_made_by_the_pattern_or_left_bare(void **state)
                         "summary_of_wiki draft_of_wiki tidy_of_files");
     gallery_close(&g);
 
-    /* Bare: the first of a name keeps it, and nobody loses a tool. */
+    /* Bare: of two tools with one name the first keeps it, and the other is renamed. */
     gallery_open(&g, "{names: bare, " BOTH "}");
     const char *names = rig_names(&g.rig, exposure_view(bridge_all(g.rig.bridge)), ITEM_TOOL);
     assert_true(span_starts(span_str(names), SPAN("read write read-")));
@@ -96,8 +96,8 @@ static void names_are_made_by_the_pattern_or_left_bare(void **state)
     "           prompts: {deny: [draft]}},\n"                                                      \
     "  clerk: {servers: [files], deny: [list]}},\n"
 
-/* Each kind has its own filter; those for resources hold for templates too. A filter is by the
- * servers' own names, whatever the pattern makes of them. */
+/* Each kind has its own filter; the filter for resources also applies to templates. Filters match
+ * the servers' own names, not the names that the pattern makes. */
 static void a_view_leaves_what_it_says(void **state)
 {
     struct gallery g;
@@ -113,7 +113,7 @@ static void a_view_leaves_what_it_says(void **state)
     gallery_close(&g);
 }
 
-/* What is not listed cannot be called either: somebody knows its name from elsewhere. */
+/* A hidden tool cannot be called either, by a caller that knows its name from elsewhere. */
 static void what_a_view_hides_is_not_called(void **state)
 {
     struct gallery g;
@@ -133,8 +133,8 @@ static void what_a_view_hides_is_not_called(void **state)
     gallery_close(&g);
 }
 
-/* /mcp/files for the owner of a token: that server alone, under its own names, and of it what the
- * view leaves. */
+/* /mcp/files for the owner of a token with a view: only that server, with bare names, narrowed by
+ * the view. */
 static void a_view_of_one_server_has_its_own_names(void **state)
 {
     struct gallery g;
@@ -172,10 +172,10 @@ static void a_view_is_found_by_its_name(void **state)
     gallery_close(&g);
 }
 
-/* --- searched for --- */
+/* --- searched --- */
 
-/* Two tools of our own stand for all others; resources and prompts are listed as ever. What they
- * find is in the full view, which is narrowed like the other. */
+/* Two tools of our own replace all others in the list; resources and prompts are listed as usual.
+ * The search is in the full view, which is narrowed like the listed one. */
 static void searched_for_they_are_not_listed(void **state)
 {
     struct gallery g;
@@ -202,7 +202,7 @@ static void searched_for_they_are_not_listed(void **state)
     assert_null(strstr(found, "files__list"));
     rig_agent_leave(&c);
     exposure_free(s);
-    /* One server is not searched. */
+    /* The view of one server lists its tools. */
     assert_string_equal(
         rig_names(&g.rig, exposure_view(bridge_one(g.rig.bridge, SPAN("files"))), ITEM_TOOL),
         "read list");
@@ -211,8 +211,8 @@ static void searched_for_they_are_not_listed(void **state)
 
 /* --- after a reload --- */
 
-/* Views show what there is at any time: a server that comes is seen through them, one that goes is
- * not, one that was replaced is seen with what it offers now; and who looks on is told. */
+/* Views follow a reload: an added server is seen through them, a removed one is not, a replaced one
+ * is seen with its new catalog; and clients are told of the change. */
 static void views_follow_the_bridge(void **state)
 {
     static const char later[] =
@@ -250,7 +250,7 @@ static void views_follow_the_bridge(void **state)
 
 /* --- one more provider --- */
 
-/* A provider that comes from elsewhere, as a web page does. */
+/* The functions of a provider that is no server of the configuration, such as a web page. */
 static void start_nothing(struct provider *p)
 {
     (void)p;
@@ -261,7 +261,7 @@ static void lose_at_once(struct provider *p)
     provider_lost(p, "the test is over");
 }
 
-/* It is seen by all, through views too, and a reload does not lose it. */
+/* An admitted provider is in all views, also narrowed ones, and stays after a reload. */
 static void one_that_was_admitted_stays(void **state)
 {
     static const struct peer_verbs verbs = {0};

@@ -1,5 +1,5 @@
 /*
- * certs: authorities and certificates made on the spot, as PEM files in a temporary folder.
+ * certs: generates authorities and certificates as PEM files in a temporary folder.
  */
 #ifndef RIALTO_TESTS_CERTS_H
 #define RIALTO_TESTS_CERTS_H
@@ -22,7 +22,7 @@ struct cert_spec {
     const char *name;        /* of the files, and of the subject */
     const char *sans;        /* "DNS:localhost,IP:127.0.0.1"; NULL for an authority */
     long from_s, to_s;       /* seconds from now */
-    struct identity *issuer; /* NULL: signed by itself */
+    struct identity *issuer; /* NULL: self-signed */
 };
 
 static inline void add_extension(X509 *cert, int nid, const char *text)

@@ -1,5 +1,5 @@
 /*
- * http_reply: a fetch and all that came back for it, for the tests of http_client.
+ * http_reply: a fetch and everything received for it, for the tests that use io/http_client.
  */
 #ifndef RIALTO_TESTS_HTTP_REPLY_H
 #define RIALTO_TESTS_HTTP_REPLY_H
@@ -66,7 +66,7 @@ static inline void start(struct http_client *c, struct reply *r, const char *met
         &(struct http_fetch_spec){
             .method = method, .url = url, .headers = headers, .body = body ? &copy : NULL},
         &reply_events, r);
-    assert_int_equal(r->heads + r->dones, 0); /* never from inside */
+    assert_int_equal(r->heads + r->dones, 0); /* no callback inside http_fetch_start */
     assert_null(copy.p);
 }
 

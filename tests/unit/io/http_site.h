@@ -101,7 +101,7 @@ static inline void on_site_closed(void *arg)
 static inline void site_close(struct site *site)
 {
     http_server_close(site->server, on_site_closed, site);
-    assert_false(site->closed); /* from the loop, like everything */
+    assert_false(site->closed); /* the callback comes from the loop */
     WAIT(site->loop, site->closed);
     buf_fini(&site->early);
     loop_free(site->loop);

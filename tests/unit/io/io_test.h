@@ -21,7 +21,7 @@
 #include <stdlib.h>
 #include <unistd.h>
 
-/* Turns of the loop until `cond` holds; fails the test after `ms`. */
+/* Runs the loop until `cond` is true; fails the test after `ms`. */
 #define WAIT_MS(l, cond, ms)                                                                       \
     do {                                                                                           \
         loop_step((l), 0);                                                                         \
@@ -34,7 +34,7 @@
     } while (0)
 #define WAIT(l, cond) WAIT_MS(l, cond, 20000)
 
-/* Turns of the loop for `ms`, whatever happens. */
+/* Runs the loop for `ms`, whatever happens. */
 static inline void run_for(struct loop *l, uint64_t ms)
 {
     loop_step(l, 0);
@@ -43,7 +43,7 @@ static inline void run_for(struct loop *l, uint64_t ms)
         loop_step(l, 5), usleep(1000);
 }
 
-/* One end of a stream that remembers what happened to it. */
+/* One end of a stream that records its events. */
 struct party {
     struct stream *stream;
     struct buf got;
@@ -96,7 +96,7 @@ static inline bool party_has(const struct party *p, const char *text)
     return p->got.n && memmem(p->got.p, p->got.n, text, strlen(text));
 }
 
-/* How often `text` stands in what arrived. */
+/* How often `text` occurs in the received bytes. */
 static inline int party_count(const struct party *p, const char *text)
 {
     int n = 0;
@@ -114,7 +114,7 @@ static inline void on_party_connected(void *owner, struct stream *s, int code)
     party_join(p, s);
 }
 
-/* Connect and wait until it is done. */
+/* Connects and waits until the stream is there. */
 static inline void party_connect(struct party *p, struct loop *l, const char *address)
 {
     *p = (struct party){0};

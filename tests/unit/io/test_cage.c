@@ -1,6 +1,6 @@
-/* The cage without a kernel: what is lacking at each Landlock ABI, what a line blames, which calls
- * the filter refuses; the paths of rules on real folders; and what the kernel needs to start a
- * file. */
+/* The cage without a kernel: which limits each Landlock ABI lacks, which refusal a line of stderr
+ * shows, which system calls the filter refuses; the paths of rules on real folders; and which files
+ * starting a program needs. */
 #include "../unit.h"
 
 #include "io/cage.h"
@@ -48,7 +48,7 @@ static void test_scripts(void **state)
     check_script("", "", "", false);
 }
 
-/* --- what is lacking --- */
+/* --- what each kernel lacks --- */
 
 static void check_lacks(int abi, enum cage_network network, uint64_t processes, const char *wanted)
 {
@@ -83,7 +83,7 @@ static void test_lacks(void **state)
                 "only the latter)");
 }
 
-/* --- what was refused --- */
+/* --- what a line of stderr says was refused --- */
 
 static void check_blame(const struct cage_rules *rules, const char *line, const char *refused,
                         const char *remedy)
@@ -128,7 +128,7 @@ static void test_blame(void **state)
     assert_false(cage_is_refusal(SPAN("No such file or directory: /home/x")));
 }
 
-/* --- the filter, run by a small machine --- */
+/* --- the filter, run by a small BPF interpreter --- */
 
 static uint32_t filtered(enum cage_network network, const struct seccomp_data *call)
 {
@@ -174,7 +174,7 @@ enum { ARCH = AUDIT_ARCH_X86_64 };
 enum { ARCH = AUDIT_ARCH_AARCH64 };
 #endif
 
-/* The error, or 0. */
+/* The errno that the filter returns for a call, or 0. */
 static int refused(enum cage_network network, int nr, uint64_t a, uint64_t b, uint64_t c,
                    uint64_t d)
 {
@@ -192,7 +192,7 @@ static void test_filter(void **state)
     (void)state;
     static const struct {
         int family, type, protocol;
-        int errors[4]; /* open, no Unix sockets, ports, none */
+        int errors[4]; /* for each network mode: open, no Unix sockets, ports, none */
     } sockets[] = {
         {AF_INET, SOCK_STREAM, 0, {0, 0, 0, EACCES}},
         {AF_INET6, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 6, {0, 0, 0, EACCES}},
@@ -242,8 +242,8 @@ static unsigned may_of(const struct cage_list *list, const char *path)
     return 0;
 }
 
-/* What may be written is not run, nor is what lies around it, unless the rules say so; a program
- * where it may be written is refused. */
+/* Folders that the server may write to, and folders that contain one, may not be run from, unless
+ * the rules say so; a program in a folder that the server may write to is refused. */
 static void test_paths(void **state)
 {
     (void)state;
@@ -277,7 +277,7 @@ static void test_paths(void **state)
     assert_int_equal(may_of(&list, data), CAGE_READ | CAGE_RUN);
     cage_list_fini(&list);
 
-    /* A link that the server put where it may write opens nothing. */
+    /* A symbolic link in a folder that the server may write to gives no access to its target. */
     char link[80];
     snprintf(link, sizeof link, "%s/link", out);
     assert_int_equal(symlink(own, link), 0);
@@ -313,13 +313,13 @@ static void test_program(void **state)
     struct cage_list files = {0};
 
     program_files(&spec, &files);
-    assert_int_equal(files.n, 2); /* itself and its loader */
+    assert_int_equal(files.n, 2); /* the program and its loader */
     assert_non_null(strstr(files.items[1].path, "ld-linux"));
     cage_list_fini(&files);
 }
 
-/* A ruleset can be made for every ABI up to this kernel's: no bit is set that an older one does not
- * know. */
+/* A ruleset can be made for every ABI up to this kernel's: no bit is set that an older ABI does not
+ * have. */
 static void test_older(void **state)
 {
     (void)state;

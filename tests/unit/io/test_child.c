@@ -59,13 +59,13 @@ static void start_sh(struct family *f, struct loop *l, const char *script)
     start_argv(f, l, (const char *const[]){"sh", "-c", script, NULL});
 }
 
-/* Wait for the end and check the order of things. */
+/* Waits for the child's end and checks the order of the callbacks. */
 static void finish(struct family *f, struct loop *l)
 {
     WAIT(l, f->n_exited);
     assert_int_equal(f->n_exited, 1);
     assert_int_equal(f->party.n_closed, 1);
-    assert_int_equal(f->n_closed_at_exit, 1); /* the stream's end comes first */
+    assert_int_equal(f->n_closed_at_exit, 1); /* the stream is closed first */
     party_fini(&f->party);
     buf_fini(&f->errors);
 }
@@ -131,7 +131,7 @@ static void test_exit_codes_and_signals(void **state)
     loop_free(l);
 }
 
-/* What stands in the pipe when the process ends is not lost, also when its end is seen first. */
+/* Output still in the pipe when the process ends is not lost, also when the exit is seen first. */
 static void test_last_words_are_heard(void **state)
 {
     (void)state;
@@ -180,7 +180,7 @@ static void test_cannot_start(void **state)
     assert_null(child_spawn(l, &spec, &events, NULL, &err));
     assert_non_null(strstr(err.hint, "#!"));
     assert_int_equal(count_fds(), fds);
-    assert_int_equal(waitpid(-1, NULL, WNOHANG), -1); /* and no zombie */
+    assert_int_equal(waitpid(-1, NULL, WNOHANG), -1); /* no zombie is left */
     assert_int_equal(errno, ECHILD);
     unlink(script);
     rmdir(folder);
@@ -219,7 +219,7 @@ static void test_environment_and_folder(void **state)
     loop_free(l);
 }
 
-/* The program is looked up in the PATH it will have, not in ours. */
+/* The program is looked up in the child's PATH, not in ours. */
 static void test_path_of_the_child(void **state)
 {
     (void)state;
@@ -254,8 +254,8 @@ static void expect_found(const struct child_spec *spec, const char *program, int
     buf_fini(&found);
 }
 
-/* Which file it would be, by the same rules: a file that may be executed wins over one before it
- * that may not, folders are no programs, and relative names begin in the child's own folder. */
+/* Finding the program without starting it: an executable file wins over an earlier one that is not
+ * executable, folders do not count, and relative names start in the child's working folder. */
 static void test_found_without_starting(void **state)
 {
     char folder[32], first[64], second[64], a[80], b[80], path[160];
@@ -286,7 +286,7 @@ static void test_found_without_starting(void **state)
     assert_int_equal(unlink(a) || unlink(b) || rmdir(first) || rmdir(second) || rmdir(folder), 0);
 }
 
-/* Nothing of ours reaches the child: no descriptors, no ignored or blocked signals. */
+/* The child inherits none of our descriptors, and no ignored or blocked signals. */
 static void test_child_starts_clean(void **state)
 {
     (void)state;
@@ -319,7 +319,7 @@ static void test_who_ignores_everything_is_killed(void **state)
     WAIT(l, party_has(&f.party, "ready"));
     uint64_t begin = loop_now(l);
     child_stop(f.child, 100);
-    child_stop(f.child, 1); /* a second call does not shorten it */
+    child_stop(f.child, 1); /* a second call does not shorten the wait */
     finish(&f, l);
     assert_string_equal(f.how, "killed by SIGKILL");
     assert_true(loop_now(l) - begin >= 200);
@@ -338,7 +338,7 @@ static void test_who_ignores_eof_is_terminated(void **state)
     loop_free(l);
 }
 
-/* npx starts sh, which starts node: when the first is gone, so must the rest be. */
+/* npx starts sh, which starts node: when the first process ends, the others must end too. */
 static void test_the_group_dies_with_its_leader(void **state)
 {
     (void)state;
@@ -354,7 +354,7 @@ static void test_the_group_dies_with_its_leader(void **state)
     loop_free(l);
 }
 
-/* Somebody else who has the pipe (here: we ourselves) does not delay the end. */
+/* Another process that holds the pipe open (here: this test) does not delay `exited`. */
 static void test_a_pipe_held_open_does_not_delay_the_end(void **state)
 {
     (void)state;
@@ -374,8 +374,8 @@ static void test_a_pipe_held_open_does_not_delay_the_end(void **state)
     loop_free(l);
 }
 
-/* Prints the number of a process that has a session of its own, no parent and no descriptor of
- * ours; then stays until EOF. */
+/* Prints the pid of a process with its own session, whose parent has ended, and with none of our
+ * descriptors; then runs until EOF. */
 #define DAEMON(prefix, command)                                                                    \
     "(" prefix " setsid sh -c '" command " <&- >&- 2>&- & echo $!'); cat"
 
@@ -388,10 +388,10 @@ static int first_number(struct family *f, struct loop *l)
 }
 
 /*
- * A server that daemonised a helper left it behind when it ended: the helper is in no group of ours
- * and nobody's child. It has to go with its server, whether that is killed or stopped, and by then
- * must be gone; the helper of another server has to stay. A helper with an environment of its own
- * is known just as well, and what it started itself goes with it.
+ * When a server ended, a helper that it had daemonised stayed: the helper is in no process group of
+ * ours and has no parent. When the server is killed or stopped, its helper must have ended before
+ * `exited`; the helper of another server must stay. Helpers with a cleared environment are found as
+ * well, and so are processes that a helper started.
  */
 static void test_what_double_forks_dies_with_its_server(void **state)
 {
@@ -421,11 +421,11 @@ static void test_what_double_forks_dies_with_its_server(void **state)
     kill(-child_pid(other.child), SIGKILL);
     finish(&other, l);
     assert_false(is_running(others));
-    assert_int_equal(waitpid(-1, NULL, WNOHANG), -1); /* nothing unreaped, nothing left */
+    assert_int_equal(waitpid(-1, NULL, WNOHANG), -1); /* every child has ended and is reaped */
     loop_free(l);
 }
 
-/* As a subreaper we have to reap those who come to us, while their server lives on. */
+/* As a subreaper we must reap orphans that are reparented to us, also while their server runs. */
 static void test_an_orphan_that_ends_is_reaped(void **state)
 {
     (void)state;
@@ -442,8 +442,8 @@ static void test_an_orphan_that_ends_is_reaped(void **state)
     loop_free(l);
 }
 
-/* Children that are no servers of ours were there before us, or came to us as process 1. Those of
- * our own session may have given up their privileges as servers do. */
+/* Some children are not started by us: they existed before exec, or are reparented to process 1. If
+ * they are in our session, they may have no_new_privs set, as our servers have. */
 static void test_who_is_not_kin_is_left_alone(void **state)
 {
     (void)state;
@@ -517,7 +517,7 @@ static void test_ten_megabytes_through_cat(void **state)
         pattern[i] = (char)(i * 2654435761u >> 11);
     start_argv(&f, l, (const char *const[]){"cat", NULL});
     stream_write(f.party.stream, span_of(pattern, N));
-    child_stop(f.child, 20000); /* EOF goes behind what is queued */
+    child_stop(f.child, 20000); /* EOF is sent after the queued bytes */
     WAIT(l, f.n_exited);
     assert_int_equal(f.party.got.n, N);
     assert_memory_equal(f.party.got.p, pattern, N);
@@ -569,7 +569,7 @@ static void test_many_at_once(void **state)
     loop_free(l);
 }
 
-/* Nobody is left to stop the children when we are killed: the kernel does it. */
+/* When we are killed, we cannot stop the children: the kernel does it. */
 static void test_children_die_with_us(void **state)
 {
     (void)state;
@@ -597,10 +597,10 @@ static void test_children_die_with_us(void **state)
 }
 
 /*
- * Each child had a session, which kept terminals away and gave it a scheduling group: on a busy
- * machine a chain of five processes passed on a tenth of what it does without. In our session, too,
- * a child must hear that there is no terminal when it asks for one, and not that Ctrl-C was
- * pressed.
+ * Each child had its own session, which has no terminal but is a separate scheduling group: on a
+ * busy machine a chain of five processes had a tenth of the throughput. Children are now in our
+ * session, and there too a child must not be able to open a terminal, nor get the SIGINT of a
+ * Ctrl-C.
  */
 static void test_no_terminal_reaches_a_child(void **state)
 {

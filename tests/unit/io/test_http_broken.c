@@ -4,11 +4,11 @@
 
 #include <errno.h>
 
-/* A server that says only what it is told to, and breaks off when it likes. */
+/* A server that answers each request with a fixed text, and after some requests closes instead. */
 struct rude {
     struct listener *listener;
     struct party guest;
-    int accepted, answers; /* how many requests it answers before it closes instead */
+    int accepted, answers; /* `answers`: how many requests are answered before it closes */
     int requests;
     const char *answer;
 };
@@ -41,8 +41,8 @@ static void rude_accept(void *owner, struct stream *s)
 }
 
 /*
- * libcurl sends a request again when a connection that it used before ends without an answer. A
- * tool call that the server had begun would then run twice.
+ * libcurl sends a request again when a reused connection closes without a response. A tool call
+ * that the server had already started would then run twice.
  */
 static void test_a_request_is_never_sent_twice(void **state)
 {
@@ -68,7 +68,7 @@ static void test_a_request_is_never_sent_twice(void **state)
     assert_int_equal(rude.requests, 2);
     reply_fini(&r);
 
-    /* A connection that has been closed in the meantime is another matter: a new one is made. */
+    /* If the idle connection has been closed in the meantime, a new one is opened. */
     rude.answers = 100;
     start(c, &r, "POST", origin, "/", "third");
     WAIT(l, r.dones);
@@ -129,7 +129,7 @@ static void test_broken_answers(void **state)
     }
 }
 
-/* A body that trickles in is given byte by byte, however long it takes. */
+/* A body that arrives slowly is passed on byte by byte, however long it takes. */
 static void test_slow_body(void **state)
 {
     (void)state;

@@ -5,14 +5,14 @@
 
 #include <errno.h>
 
-/* --- a server to ask, on the same loop --- */
+/* --- the server, on the same loop --- */
 
 struct host {
     struct loop *loop;
     struct http_server *server;
     char origin[64];
     int requests, gone, closed;
-    char peers[8][64]; /* who asked: a connection used again has the same port */
+    char peers[8][64]; /* of each request: a reused connection has the same port */
     char last[256];    /* method, path, body, and a header of the last request */
     struct http_exchange *open;
 };
@@ -119,7 +119,7 @@ static void test_methods(void **state)
         assert_body(r, rows[i].answer);
         reply_fini(&r);
     }
-    /* One after the other they all went over one connection. */
+    /* All requests used one connection, one after the other. */
     for (int i = 1; i < h.requests; i++)
         assert_string_equal(h.peers[i], h.peers[0]);
     http_client_free(c);
@@ -147,7 +147,7 @@ static void test_shared_connections(void **state)
     http_client_free(two);
     WAIT(h.loop, count_fds() == fds);
 
-    /* The next client begins anew. */
+    /* The next client opens new connections. */
     one = http_client_new(h.loop);
     start(one, &r, "GET", h.origin, "/", NULL);
     WAIT(h.loop, r.dones);
@@ -169,7 +169,7 @@ static void test_error_status_has_a_body(void **state)
     assert_int_equal(r.code, 0);
     assert_int_equal(r.status, 404);
     assert_body(r, "not here");
-    assert_int_equal(r.request.n, 2); /* the request's body came back, to be sent again */
+    assert_int_equal(r.request.n, 2); /* the request's body is returned for a retry */
     assert_memory_equal(r.request.p, "{}", 2);
     reply_fini(&r);
     http_client_free(c);
@@ -217,7 +217,7 @@ static void test_stream(void **state)
     http_stream_write(h.open, SPAN("two"));
     WAIT(h.loop, r.body.n == 6);
 
-    /* A stream that stays open is in nobody's way. */
+    /* A stream that stays open does not block other fetches. */
     start(c, &other, "GET", h.origin, "/", NULL);
     WAIT(h.loop, other.dones);
     reply_fini(&other);
@@ -240,7 +240,7 @@ static void test_cancel(void **state)
     host_open(&h);
     struct http_client *c = http_client_new(h.loop);
 
-    /* In the middle of a stream, from outside. The server notices. */
+    /* Cancelled in the middle of a stream, outside of callbacks. The server notices. */
     start(c, &r, "GET", h.origin, "/stream", NULL);
     WAIT(h.loop, r.heads);
     http_stream_write(h.open, SPAN("one"));
@@ -250,7 +250,7 @@ static void test_cancel(void **state)
     assert_int_equal(r.dones, 0);
     reply_fini(&r);
 
-    /* Inside its own callbacks. */
+    /* Cancelled inside the fetch's own callbacks. */
     start(c, &r, "GET", h.origin, "/stream", NULL);
     r.cancel_in_head = true;
     WAIT(h.loop, h.gone == 2);
@@ -266,7 +266,7 @@ static void test_cancel(void **state)
     assert_int_equal(r.dones, 0);
     reply_fini(&r);
 
-    /* Before it began, and while it waits for an answer. */
+    /* Cancelled before the request is sent, and while it waits for a response. */
     c = http_client_new(h.loop);
     start(c, &r, "GET", h.origin, "/stream", NULL);
     http_fetch_cancel(r.fetch);
@@ -277,7 +277,7 @@ static void test_cancel(void **state)
     WAIT(h.loop, h.gone == 4);
     assert_int_equal(r.heads + r.dones, 0);
 
-    /* With everything else, by the end of its client. */
+    /* Cancelled by freeing the client. */
     start(c, &r, "POST", h.origin, "/never", "x");
     WAIT(h.loop, h.open);
     http_client_free(c);
@@ -303,7 +303,7 @@ static void test_redirects(void **state)
     reply_fini(&r);
 
     int before = h.requests;
-    start(c, &r, "POST", h.origin, "/away", "body"); /* another host: an answer, and no more */
+    start(c, &r, "POST", h.origin, "/away", "body"); /* another host: not followed */
     WAIT(h.loop, r.dones);
     assert_int_equal(r.code, 0);
     assert_int_equal(r.status, 307);
@@ -312,7 +312,7 @@ static void test_redirects(void **state)
     reply_fini(&r);
 
     before = h.requests;
-    start(c, &r, "GET", h.origin, "/round", NULL); /* three times, then it is an answer */
+    start(c, &r, "GET", h.origin, "/round", NULL); /* followed three times, then returned */
     WAIT(h.loop, r.dones);
     assert_int_equal(r.status, 307);
     assert_int_equal(h.requests, before + 4);
@@ -348,7 +348,7 @@ static void test_connection_refused(void **state)
     assert_string_equal(r.why, "no.such.name.invalid:80: there is no host of that name");
     reply_fini(&r);
 
-    start(c, &r, "GET", "file:///etc/passwd", "", NULL); /* other protocols are not spoken */
+    start(c, &r, "GET", "file:///etc/passwd", "", NULL); /* other protocols are refused */
     WAIT(h.loop, r.dones);
     assert_true(r.code < 0);
     assert_int_equal(r.body.n, 0);

@@ -1,9 +1,9 @@
-/* Clients that are wrong, slow, greedy or many, and the end of the server. */
+/* Clients that send errors, are slow, send too much or are many, and closing the server. */
 #include "http_site.h"
 
 #include <malloc.h>
 
-/* A client that pipelines without end is not read without end. */
+/* The server stops reading from a client that pipelines without bound. */
 static void test_the_pipeline_is_bounded(void **state)
 {
     (void)state;
@@ -22,7 +22,7 @@ static void test_the_pipeline_is_bounded(void **state)
     }
     stream_wrote(c.stream);
     run_for(site.loop, 200);
-    assert_true(stream_queued(c.stream) > N * BODY / 4); /* the rest fits into the kernel */
+    assert_true(stream_queued(c.stream) > N * BODY / 4); /* the rest is in kernel buffers */
     assert_int_equal(site.n_handled, 1);
     http_respond(site.kept[0], 200, "text/plain", SPAN_EMPTY, SPAN("one"));
     WAIT(site.loop, site.n_handled == N + 1);
@@ -31,7 +31,7 @@ static void test_the_pipeline_is_bounded(void **state)
     site_close(&site);
 }
 
-/* The answer must not be lost to a reset because the client was still sending. */
+/* The response must not be lost to a TCP reset because the client was still sending. */
 static void test_a_large_answer_before_close_arrives(void **state)
 {
     (void)state;
@@ -133,7 +133,7 @@ static void test_slow_heads_and_bodies_and_idlers(void **state)
     }
 }
 
-/* Bytes that trickle in do not renew the time for the head; an exchange at work has no limit. */
+/* Single bytes do not extend the head timeout; an exchange that is being handled has no timeout. */
 static void test_trickling_is_slow_and_waiting_is_not(void **state)
 {
     (void)state;
@@ -175,12 +175,12 @@ static void test_closing_ends_exchanges(void **state)
     WAIT(site.loop, party_has(&streaming, "\r\n\r\n"));
 
     http_server_close(site.server, on_site_closed, &site);
-    assert_int_equal(site.n_gone, 0); /* told from the loop; answers until then go nowhere */
+    assert_int_equal(site.n_gone, 0); /* `gone` comes from the loop; responses now are dropped */
     buf_str(http_respond_begin(site.kept[0], 200, NULL, SPAN_EMPTY), "too late");
     http_respond_end(site.kept[0]);
     http_stream_write(site.kept[1], SPAN("too late"));
     WAIT(site.loop, site.closed);
-    assert_int_equal(site.n_gone, 1); /* the other owner answered, it thinks */
+    assert_int_equal(site.n_gone, 1); /* not for the exchange whose handler has responded */
     WAIT(site.loop, idle.n_eof && open.n_eof && streaming.n_eof);
     assert_true(party_has(&open, "HTTP/1.1 503 "));
     assert_true(party_has(&streaming, "\r\n\r\n0\r\n\r\n"));
@@ -215,7 +215,7 @@ static void test_too_many_connections(void **state)
     site_close(&site);
 }
 
-/* Connections come and go by the thousand; nothing of them stays. */
+/* A thousand connections are opened and closed; no memory or descriptor is leaked. */
 static void test_a_thousand_connections_leave_nothing(void **state)
 {
     (void)state;
@@ -242,7 +242,7 @@ static void test_a_thousand_connections_leave_nothing(void **state)
         }
     }
     assert_int_equal(count_fds(), fds);
-    /* The smallest leak would be 30 KiB by now; malloc's own free lists are a few. */
+    /* The smallest leak would be 30 KiB by now; malloc's free lists take a few KiB. */
     assert_true(mallinfo2().uordblks <= after_first + 16 * 1024);
     site_close(&site);
 }

@@ -1,4 +1,4 @@
-/* Conversations: requests and answers of every kind, in order. */
+/* Requests and responses of every kind, in order. */
 #include "http_site.h"
 
 static void test_keep_alive(void **state)
@@ -32,7 +32,7 @@ static void test_headers_for_whatever_the_answer_is(void **state)
     ask(&c, GET("/marked") ECHO("5", "hello"));
     WAIT(site.loop, party_has(&c, "hello"));
     assert_true(party_has(&c, "X-Own: 0\r\nX-One: 1\r\nX-Two: 2\r\n"));
-    assert_int_equal(party_count(&c, "X-One:"), 1); /* and only that one answer */
+    assert_int_equal(party_count(&c, "X-One:"), 1); /* only the first response has it */
     party_leave(&c, site.loop);
     site_close(&site);
 }
@@ -53,7 +53,7 @@ static void test_respond_begin_fills_in_the_length(void **state)
     site_close(&site);
 }
 
-/* One packet, three requests; the first is answered last of all. */
+/* Three requests in one packet: the second and third wait until the first is answered. */
 static void test_pipelined_requests_are_answered_in_order(void **state)
 {
     (void)state;
@@ -167,7 +167,7 @@ static void test_a_client_that_leaves_is_told_once(void **state)
     party_leave(&c, site.loop);
     WAIT(site.loop, site.n_gone == 1);
 
-    /* In the middle of a stream as well, but not after an answer. */
+    /* `gone` is also called in the middle of a stream, but not after a response. */
     party_connect(&c, site.loop, site.address);
     ask(&c, GET("/late"));
     WAIT(site.loop, site.n_kept == 2);
@@ -207,7 +207,7 @@ static void test_streaming(void **state)
     WAIT(site.loop, party_has(&c, "alive"));
     party_leave(&c, site.loop);
 
-    /* HTTP/1.0 knows no chunks: the end of the connection ends the body. */
+    /* HTTP/1.0 has no chunks: the end of the connection ends the body. */
     party_connect(&c, site.loop, site.address);
     ask(&c, "GET /late HTTP/1.0\r\nConnection: keep-alive\r\n\r\n");
     WAIT(site.loop, site.n_kept == 2);
@@ -265,7 +265,7 @@ static void test_upgrade_with_early_bytes(void **state)
     stream_write(site.upgraded.stream, SPAN("nor this"));
     WAIT(site.loop, party_has(&c, "nor this"));
 
-    /* The server's end is not the end of what was taken from it. */
+    /* Closing the server does not close a stream that was upgraded. */
     http_server_close(site.server, on_site_closed, &site);
     WAIT(site.loop, site.closed);
     ask(&c, "still here");
@@ -277,7 +277,7 @@ static void test_upgrade_with_early_bytes(void **state)
     loop_free(site.loop);
 }
 
-/* The same when the request waited behind another, and when it is answered with something else. */
+/* An upgrade request that waited for another request, and one that is answered without upgrade. */
 static void test_upgrade_from_the_pipeline_and_refused(void **state)
 {
     (void)state;

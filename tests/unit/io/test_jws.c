@@ -1,4 +1,4 @@
-/* Signatures of JWTs: the examples of the RFCs, every algorithm against keys that OpenSSL makes,
+/* Signatures of JWTs: the examples of the RFCs, every algorithm with keys that OpenSSL generates,
  * and keys and signatures that must be refused. */
 #include "../unit.h"
 
@@ -17,7 +17,7 @@ static int set_up(void **state)
     struct err err;
 
     (void)state;
-    return library_load(LIBRARY_TLS, &err); /* the tests call it by themselves too */
+    return library_load(LIBRARY_TLS, &err); /* the tests also call OpenSSL directly */
 }
 
 static bool is_valid(const char *jwk, const char *alg, const char *text, const char *signature)
@@ -61,7 +61,7 @@ static void test_examples(void **state)
     assert_false(is_valid(p256, "RS256", es256, es256_by));
 }
 
-/* --- keys that OpenSSL makes --- */
+/* --- keys that OpenSSL generates --- */
 
 static void put_number(struct buf *jwk, const char *name, EVP_PKEY *key, const char *param,
                        int size)
@@ -116,7 +116,7 @@ static struct jws_key *private_of(EVP_PKEY *key)
 static const char *const names[] = {"RS256", "RS384", "RS512", "PS256", "PS384",  "PS512",
                                     "ES256", "ES384", "ES512", "EdDSA", "Ed25519"};
 
-/* Every algorithm with every key: those that fit sign, and only their own check says yes. */
+/* Only algorithms that fit the key can sign, and only the same algorithm verifies the signature. */
 static void expect_only(EVP_PKEY *key, struct span jwk, const char *fits)
 {
     struct err err;
@@ -178,7 +178,7 @@ static void test_every_algorithm(void **state)
     EVP_PKEY_free(ed);
 }
 
-/* RSA and PSS share a key, but a signature of one is none of the other. */
+/* RSA and PSS share a key, but a signature of one is not valid for the other. */
 static void test_rsa(void **state)
 {
     EVP_PKEY *key = EVP_PKEY_Q_keygen(NULL, NULL, "RSA", (size_t)2048);
@@ -225,7 +225,7 @@ static void put_rsa(struct buf *jwk, size_t bytes, const char *e)
     buf_printf(jwk, "\",\"e\":\"%s\"}", e);
 }
 
-/* Keys that are too weak, too slow, not on their curve, or none. */
+/* Keys that are too weak, too slow, not on their curve, or no keys at all. */
 static void test_bad_keys(void **state)
 {
     static const char *const bad[] = {

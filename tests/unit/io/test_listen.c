@@ -40,7 +40,7 @@ static void host_open(struct host *h, struct loop *l, const char *address)
     assert_non_null(h->listener);
 }
 
-/* Both sides meet and talk. Returns with everything closed. */
+/* A client connects and both sides send. On return both streams are closed. */
 static void meet(struct loop *l, struct host *h, const char *address)
 {
     struct party client;
@@ -64,7 +64,7 @@ static void test_tcp(void **state)
         struct err err = {0};
         h.listener = listener_open(l, addresses[i], on_accept, &h, &err);
         if (!h.listener && i == 3)
-            break; /* no IPv6 here */
+            break; /* this machine has no IPv6 */
         assert_non_null(h.listener);
         listener_close(h.listener);
         host_open(&h, l, addresses[i]);
@@ -99,7 +99,7 @@ static void test_names_of_both_ends(void **state)
     loop_free(l);
 }
 
-/* "localhost" is looked up in a thread; both answers of it may have to be tried. */
+/* "localhost" is looked up in a thread; both addresses found may have to be tried. */
 static void test_connect_by_name(void **state)
 {
     (void)state;
@@ -124,18 +124,18 @@ static void test_unix_socket(void **state)
     snprintf(address, sizeof address, "unix:%s/s", folder);
     umask(022);
     host_open(&h, l, address);
-    assert_int_equal(umask(022), 022); /* as it was before */
+    assert_int_equal(umask(022), 022); /* restored */
     assert_string_equal(listener_address(h.listener), address);
     assert_int_equal(listener_port(h.listener), 0);
     assert_int_equal(stat(path, &st), 0);
     assert_int_equal(st.st_mode & 07777, 0600);
 
     struct err err;
-    assert_null(listener_open(l, address, on_accept, &h, &err)); /* a live one is in use */
+    assert_null(listener_open(l, address, on_accept, &h, &err)); /* the first still listens */
     assert_non_null(strstr(err.text, "in use"));
     assert_true(err.hint[0] != '\0');
     assert_int_equal(stat(path, &st), 0);
-    WAIT(l, h.n == 1 && h.guest.n_eof == 1); /* the knock to see whether it lives */
+    WAIT(l, h.n == 1 && h.guest.n_eof == 1); /* the connection that probed for a listener */
     party_leave(&h.guest, l);
     h.n = 0;
 
@@ -164,7 +164,7 @@ static void test_stale_unix_socket_is_replaced(void **state)
     meet(l, &h, address);
     listener_close(h.listener);
 
-    /* A file that is no socket is somebody's data. */
+    /* A file that is no socket may be user data: it is not removed. */
     int file = open(sa.sun_path, O_CREAT | O_WRONLY | O_CLOEXEC, 0600);
     assert_true(file >= 0);
     close(file);
@@ -211,7 +211,7 @@ static void test_bad_addresses(void **state)
 
 static void on_connected_or_not(void *owner, struct stream *s, int code)
 {
-    (void)code; /* the kernel resets who was not accepted */
+    (void)code; /* the kernel resets connections that were not accepted */
     if (s)
         party_join(owner, s);
 }
@@ -266,7 +266,7 @@ static void test_connect_failures(void **state)
     for (size_t i = 0; i < COUNT_OF(bad); i++) {
         struct attempt a = {0};
         stream_connect(l, bad[i], on_failed, &a);
-        assert_int_equal(a.n, 0); /* always from the loop */
+        assert_int_equal(a.n, 0); /* the callback comes from the loop */
         WAIT(l, a.n);
         assert_true(a.code < 0);
         if (i == 0)
@@ -288,7 +288,7 @@ static void test_cancelled_connects_stay_silent(void **state)
         stream_connect_cancel(stream_connect(l, kinds[i], on_failed, &a));
         struct connect *c = stream_connect(l, kinds[i], on_failed, &a);
         if (i == 2)
-            loop_step(l, 0); /* the lookup may be at work in its thread now */
+            loop_step(l, 0); /* the lookup may be running in its thread now */
         stream_connect_cancel(c);
     }
     run_for(l, 50);
@@ -300,8 +300,8 @@ static void test_cancelled_connects_stay_silent(void **state)
 }
 
 /*
- * A client that vanished from the network would pin its session for ever: the kernel must look for
- * it. /proc/net/tcp shows that as timer 2 of the accepted socket; the bare client has none.
+ * A client that vanished from the network would keep its session for ever: accepted sockets need
+ * TCP keepalive. /proc/net/tcp shows it as timer 2; the client's socket has no timer.
  */
 static void test_accepted_sockets_are_watched(void **state)
 {
@@ -349,7 +349,7 @@ static void test_address_is_this_host(void **state)
         {"192.0.2.7", "192.0.2.7.evil.example", false},
         {"192.0.2.7", "a.example", false},
         {"192.0.2.7", "[::ffff:192.0.2.7]", true},
-        {"::ffff:192.0.2.7", "192.0.2.7", true}, /* a client by IPv4 at [::] */
+        {"::ffff:192.0.2.7", "192.0.2.7", true}, /* an IPv4 client of a listener at [::] */
         {"2001:db8::7", "[2001:DB8:0::7]", true},
         {"2001:db8::7", "2001:db8::7", false},
         {"2001:db8::7", "[2001:db8::8]", false},

@@ -1,4 +1,4 @@
-/* Names of hosts, and name servers that take their time. */
+/* Looking up host names, with name servers that answer late. */
 #include "io_test.h"
 
 #include "base/err.h"
@@ -12,7 +12,7 @@ enum { NAP_MS = 1500 };
 
 static atomic_int asked, answered;
 
-/* In the place of the system's: a name server that answers for "slow.test" only after a while. */
+/* Replaces the system's function: "slow.test" is answered only after a while. */
 int getaddrinfo(const char *host, const char *service, const struct addrinfo *hints,
                 struct addrinfo **found)
 {
@@ -62,7 +62,7 @@ static void test_a_name_is_found(void **state)
     assert_non_null(ls);
     snprintf(address, sizeof address, "localhost:%d", listener_port(ls));
     stream_connect(l, address, on_done, &a);
-    assert_int_equal(a.n_done, 0); /* never from inside */
+    assert_int_equal(a.n_done, 0); /* no callback inside stream_connect */
     WAIT(l, a.n_done == 1);
     assert_int_equal(a.code, 0);
     stream_close(a.stream, "enough");
@@ -83,8 +83,8 @@ static void test_a_name_that_nobody_has(void **state)
     loop_free(l);
 }
 
-/* Who left while a name server did not answer had to wait for it: nine seconds, for a program that
- * ends on Ctrl-C. */
+/* A program that ended on Ctrl-C while a name server did not answer had to wait for the answer:
+ * nine seconds. */
 static void test_leaving_does_not_wait_for_an_answer(void **state)
 {
     struct loop *l = loop_new();
@@ -101,7 +101,7 @@ static void test_leaving_does_not_wait_for_an_answer(void **state)
         usleep(10000);
 }
 
-/* A loop with nothing but a question under way goes on until there is an answer. */
+/* A loop with only a lookup pending runs until the lookup is answered. */
 static void test_a_late_answer(void **state)
 {
     struct loop *l = loop_new();

@@ -33,7 +33,7 @@ static void test_nothing_to_do(void **state)
     (void)state;
     struct loop *l = loop_new();
     loop_run(l);
-    loop_step(l, 10000); /* does not wait for nothing */
+    loop_step(l, 10000); /* does not wait when nothing is pending */
     loop_free(l);
 }
 
@@ -49,7 +49,7 @@ static void test_timers_fire_in_order_and_in_time(void **state)
     probe_set(&a, 60);
     probe_set(&b, 20);
     probe_set(&c, 40);
-    loop_run(l); /* pending timers keep it running, and nothing else does */
+    loop_run(l); /* only the pending timers keep the loop running */
     assert_string_equal(log, "bca");
     assert_true(a.at >= start + 60 && b.at >= start + 20 && c.at >= start + 40);
     assert_true(b.at < start + 60);
@@ -72,7 +72,7 @@ static void test_an_earlier_timer_is_not_late(void **state)
     struct loop *l = loop_new();
     struct probe late = {.loop = l}, first = {.loop = l}, second = {.loop = l};
     probe_set(&late, 60000);
-    loop_step(l, 0); /* armed for the late one now */
+    loop_step(l, 0); /* arms libuv's timer for `late` */
     first.log = (char *)(void *)&second;
     first.timer.fire = on_timer_sooner;
     timer_set(loop_timers(l), &first.timer, 10);
@@ -80,11 +80,11 @@ static void test_an_earlier_timer_is_not_late(void **state)
     assert_int_equal(first.n, 1);
     assert_int_equal(late.n, 0);
     timer_clear(loop_timers(l), &late.timer);
-    loop_run(l); /* a cleared timer does not keep it running, though libuv's is still armed */
+    loop_run(l); /* a cleared timer does not keep the loop running, though libuv's is armed */
     loop_free(l);
 }
 
-/* A program may work for long before the loop runs; a delay counts from when the timer is set. */
+/* A program may work for long before the loop runs: delays count from when the timer is set. */
 static void test_a_timer_set_outside_of_a_turn_counts_from_now(void **state)
 {
     (void)state;
@@ -116,12 +116,12 @@ static void test_deferred_run_once_in_order(void **state)
     loop_defer(l, &a.deferred, on_deferred);
     loop_defer(l, &b.deferred, on_deferred);
     loop_defer(l, &c.deferred, on_deferred);
-    loop_defer(l, &a.deferred, on_deferred); /* is queued already */
+    loop_defer(l, &a.deferred, on_deferred); /* already queued */
     loop_undefer(&b.deferred);
-    loop_undefer(&d.deferred); /* never was */
+    loop_undefer(&d.deferred); /* was never queued */
     loop_run(l);
     assert_string_equal(log, "ac");
-    loop_undefer(&a.deferred); /* has run */
+    loop_undefer(&a.deferred); /* has already run */
     loop_defer(l, &a.deferred, on_deferred);
     loop_step(l, 0);
     assert_string_equal(log, "aca");
@@ -142,7 +142,7 @@ static void on_deferred_takes_back(struct deferred *d)
     loop_undefer((struct deferred *)(void *)p->log);
 }
 
-/* Work that renews itself must not starve the loop, and must not fall asleep either. */
+/* Deferred work that defers itself again must not starve the loop, nor wait for a timer. */
 static void test_deferred_from_deferred_is_next_turn(void **state)
 {
     (void)state;
@@ -154,7 +154,7 @@ static void test_deferred_from_deferred_is_next_turn(void **state)
     loop_run(l);
     assert_int_equal(p.n, 5);
 
-    /* The same while the loop has something to sleep for. */
+    /* The same while the loop has a timer that it could sleep for. */
     struct probe far = {.loop = l};
     probe_set(&far, 60000);
     uint64_t start = loop_now(l);
@@ -185,7 +185,7 @@ static void test_stop(void **state)
     struct loop *l = loop_new();
     struct probe far = {.loop = l}, stopper = {.loop = l};
     probe_set(&far, 100000);
-    loop_stop(l); /* before it runs counts as well */
+    loop_stop(l); /* stopping before the loop runs counts as well */
     loop_run(l);
     stopper.timer.fire = on_timer_stop;
     timer_set(loop_timers(l), &stopper.timer, 5);
@@ -202,9 +202,9 @@ static void on_slow(struct deferred *d)
 }
 
 /*
- * A turn whose work took longer than the wait had used up the wait before it began: the timer that
- * ends it went off early, and the loop slept until something else happened. A unit test hung for
- * good on a busy machine.
+ * When the work of a turn took longer than the wait of loop_step, the timer that ends the wait had
+ * fired before the wait began, and the loop slept until something else happened. On a busy machine
+ * a unit test hung for ever.
  */
 static void test_a_step_after_slow_work_does_not_oversleep(void **state)
 {
@@ -231,15 +231,15 @@ static void test_signals(void **state)
     struct loop *l = loop_new();
     int seen = 0, other = 0;
     assert_int_equal(loop_on_signal(l, SIGUSR1, on_signal, &other), 0);
-    assert_int_equal(loop_on_signal(l, SIGUSR1, on_signal, &seen), 0); /* takes its place */
+    assert_int_equal(loop_on_signal(l, SIGUSR1, on_signal, &seen), 0); /* replaces the first */
     assert_true(loop_on_signal(l, SIGKILL, on_signal, &seen) < 0);
-    loop_run(l); /* waiting for a signal is no reason to run */
+    loop_run(l); /* waiting for a signal does not keep the loop running */
     struct probe alive = {.loop = l};
     probe_set(&alive, 60000);
     kill(getpid(), SIGUSR1);
     WAIT(l, seen == SIGUSR1);
     assert_int_equal(other, 0);
-    kill(getpid(), SIGPIPE); /* ignored, or this test ends here */
+    kill(getpid(), SIGPIPE); /* must be ignored, else it kills the test */
     timer_clear(loop_timers(l), &alive.timer);
     loop_free(l);
 }

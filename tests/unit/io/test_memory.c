@@ -1,6 +1,6 @@
 /*
- * Each connection has a bound of its own, but there are many: 40 clients that did not read made the
- * bridge hold 600 MB. What all of them hold together is bounded, and who reads is not cut for it.
+ * Each connection has its own bound, but there are many: 40 clients that did not read made the
+ * bridge hold 600 MB. The sum is bounded as well, and clients that read must not be cut off for it.
  */
 #include "http_site.h"
 
@@ -38,7 +38,7 @@ static void test_those_who_do_not_read_are_cut(void **state)
         if (i < SLOW)
             stream_pause(clients[i].stream);
     }
-    /* In all six times the limit, and none alone comes near its own. */
+    /* In total six times the limit, while no stream comes near its own limit. */
     size_t most = 0;
     for (int round = 0; round < 8; round++) {
         for (int i = 0; i <= SLOW; i++) {
@@ -66,7 +66,7 @@ static void test_those_who_do_not_read_are_cut(void **state)
     loop_free(l);
 }
 
-/* A pipe of our own, to a server's stdin, counts, but is not cut for what others hold. */
+/* Our own pipe to a server's stdin counts, but is never closed to free memory. */
 static void test_our_own_pipes_are_not_cut(void **state)
 {
     (void)state;
@@ -89,11 +89,11 @@ static void test_our_own_pipes_are_not_cut(void **state)
     loop_free(l);
 }
 
-/* Bodies that are begun and not finished, too: the largest and oldest is told so. */
+/* Incomplete request bodies count too: the largest and oldest are refused with 503. */
 static void test_bodies_that_do_not_end(void **state)
 {
     (void)state;
-    enum { CLIENTS = 6, PART = 80000, ROOM = 128 * 1024 }; /* what a buffer takes for it */
+    enum { CLIENTS = 6, PART = 80000, ROOM = 128 * 1024 }; /* ROOM: the buffer for a PART */
     struct site site;
     struct party c[CLIENTS];
     site_open(&site);

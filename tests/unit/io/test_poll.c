@@ -6,7 +6,7 @@
 
 struct watcher {
     struct poll *poll;
-    int fd; /* to be read: the poll has another number for the same socket */
+    int fd; /* read by the test: the poll has a duplicate of it */
     int n_readable;
     char got[64];
     ssize_t n_got;

@@ -1,4 +1,5 @@
-/* Where connections for agents may go: hosts by name, addresses whatever name led to them. */
+/* Where connections for agents may go: hosts checked by name, and addresses by whatever name they
+ * were found. */
 #include "http_reply.h"
 
 #include "io/http_server.h"
@@ -7,7 +8,7 @@
 #include <dlfcn.h>
 #include <netdb.h>
 
-/* In the place of the system's: a name that is public to look at and leads to this machine. */
+/* Replaces the system's function: a name that looks public resolves to this machine. */
 int getaddrinfo(const char *host, const char *service, const struct addrinfo *hints,
                 struct addrinfo **found)
 {
@@ -113,7 +114,7 @@ static void test_addresses(void **state)
             fail_msg("%s", closed[i]);
 }
 
-/* Only what the operator has written as an address, or `localhost`, and only at its port. */
+/* Only addresses that the operator has written, or `localhost`, and only at the written port. */
 static void test_written_addresses(void **state)
 {
     (void)state;
@@ -128,7 +129,7 @@ static void test_written_addresses(void **state)
     assert_false(reach_has_ip(&reach, "192.168.0.1", 9000));
 }
 
-/* --- connections by themselves, which is how WebSockets are made --- */
+/* --- plain connections, as WebSockets use them --- */
 
 struct attempt {
     int n_done, code;
@@ -219,7 +220,7 @@ static void test_fetching(void **state)
     assert_int_equal(fetch(l, c, &by_number, "tools.example.com", port), ERR_REACH);
     assert_int_equal(fetch(l, c, &by_name, "tools.example.com", port), ERR_REACH);
     assert_int_equal(requests, 0);
-    /* A connection that somebody else has opened, who may go there, is not used either. */
+    /* An open connection of another fetch, which may go there, is not reused either. */
     assert_int_equal(fetch(l, c, NULL, "tools.example.com", port), 0);
     requests = 0;
     assert_int_equal(fetch(l, c, &by_name, "tools.example.com", port), ERR_REACH);

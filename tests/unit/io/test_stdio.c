@@ -32,7 +32,7 @@ static void echo_closed(void *owner, const char *reason)
     ((struct echo *)owner)->over = true;
 }
 
-/* Run the echo on these descriptors; exit status 0 when the stream ended as it should. */
+/* Runs the echo on these descriptors; exit status 0 if the stream was closed. */
 static pid_t fork_echo(int in, int out)
 {
     static const struct stream_events on = {echo_data, echo_eof, NULL, echo_closed};
@@ -50,7 +50,7 @@ static pid_t fork_echo(int in, int out)
     struct loop *l = loop_new();
     struct echo e = {.stream = stream_stdio(l)};
     stream_start(e.stream, &on, &e);
-    /* Somebody's stray output must not get into the protocol. */
+    /* Stray output of other code must not get into the protocol. */
     dprintf(1, "stray");
     loop_run(l);
     loop_free(l);
@@ -64,7 +64,7 @@ static void assert_ends_well(pid_t pid)
     assert_int_equal(status, 0);
 }
 
-/* All of it until EOF. */
+/* Reads until EOF. */
 static void read_all(int fd, struct buf *to)
 {
     ssize_t n;
@@ -84,11 +84,11 @@ static void test_pipes_stay_blocking_for_others(void **state)
     char got[16] = "";
     assert_int_equal(read(out[0], got, 5), 5);
     assert_string_equal(got, "hello");
-    /* The other process has our pipe's open file as its stdin and reads without blocking ... */
-    assert_false(fcntl(in[0], F_GETFL) & O_NONBLOCK); /* ... but we would block */
+    /* The other process reads this pipe without blocking, but our descriptor still blocks. */
+    assert_false(fcntl(in[0], F_GETFL) & O_NONBLOCK);
     close(in[1]);
     struct buf rest = {0};
-    read_all(out[0], &rest); /* closing the stream gives us EOF */
+    read_all(out[0], &rest); /* until the other process closes its stream */
     assert_int_equal(rest.n, 4);
     assert_memory_equal(rest.p, " end", 4);
     assert_ends_well(pid);
@@ -170,7 +170,7 @@ static void test_terminals(void **state)
     assert_int_equal(write(master, "typed\n", 6), 6);
     char got[256] = "";
     size_t n = 0;
-    /* Once from the terminal's own echo, once from ours. */
+    /* Once from the terminal's echo, once from the echo process. */
     while (n < 14)
         n += (size_t)read(master, got + n, sizeof got - 1 - n);
     assert_string_equal(got, "typed\r\ntyped\r\n");

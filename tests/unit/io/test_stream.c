@@ -20,7 +20,7 @@ static void leave_both(struct loop *l, struct party *a, struct party *b)
     loop_free(l);
 }
 
-/* `n` bytes that tell where they stand. */
+/* `n` bytes that differ by position. */
 static char *make_pattern(size_t n)
 {
     char *p = mem_alloc(n);
@@ -49,7 +49,7 @@ static void test_writes_arrive_in_order(void **state)
     leave_both(l, &a, &b);
 }
 
-/* The rest of a large write stays where libuv reads it while more is appended behind it. */
+/* The rest of a large write must not move while libuv reads it and more is appended. */
 static void test_large_output_keeps_its_order(void **state)
 {
     (void)state;
@@ -114,7 +114,7 @@ static void test_a_slow_reader_is_cut(void **state)
     leave_both(l, &a, &b);
 }
 
-/* A burst above the limit that the kernel can take is not slowness. */
+/* A burst above the limit that fits into kernel buffers does not count as a slow reader. */
 static void test_a_burst_is_not_a_slow_reader(void **state)
 {
     (void)state;
@@ -220,7 +220,7 @@ static void answer_on_data(void *owner, struct span chunk)
 }
 
 /* `echo request | server`: the request and EOF arrive in one turn; closing at EOF dropped the
- * answer, which is written at the end of the turn. */
+ * response, which is written at the end of the turn. */
 static void test_eof_right_behind_a_request(void **state)
 {
     (void)state;
@@ -280,12 +280,12 @@ static void test_finish_does_not_wait_for_ever(void **state)
     leave_both(l, &a, &b);
 }
 
-/* Two pipes are one stream: EOF is sent by closing one, the other goes on. */
+/* Two pipes are one stream: EOF is sent by closing one of them, the other stays open. */
 static void test_two_pipes_are_one_stream(void **state)
 {
     (void)state;
     enum { N = 2 * 1024 * 1024 };
-    loop_free(loop_new()); /* libuv opens a few for the whole process */
+    loop_free(loop_new()); /* libuv opens a few descriptors for the whole process */
     int there[2], back[2], fds = count_fds();
     struct loop *l = loop_new();
     struct party a, b;
@@ -309,7 +309,7 @@ static void test_two_pipes_are_one_stream(void **state)
     assert_int_equal(count_fds(), fds);
 }
 
-/* Whether a program that was just started has read its first message yet. */
+/* stream_unread tells whether a program that was just started has read its first message yet. */
 static void test_what_lies_in_a_pipe_is_unread(void **state)
 {
     (void)state;
@@ -351,7 +351,7 @@ static void test_a_broken_pipe_closes_with_a_reason(void **state)
     loop_free(l);
 }
 
-/* The kernel cannot poll files, so these are read piece by piece from the loop. */
+/* The kernel cannot poll files, so the loop reads them piece by piece. */
 static void test_files_are_streams_too(void **state)
 {
     (void)state;
@@ -376,7 +376,7 @@ static void test_files_are_streams_too(void **state)
     assert_int_equal(a.got.n, N);
     assert_memory_equal(a.got.p, pattern, N);
     stream_write(a.stream, SPAN("goes nowhere"));
-    loop_run(l); /* at its end a file gives the loop nothing more to do */
+    loop_run(l); /* a file at its end does not keep the loop running */
     party_leave(&a, l);
 
     file = open(path, O_WRONLY | O_TRUNC | O_CLOEXEC);

@@ -10,7 +10,7 @@
 
 enum { HOUR = 3600, DAY = 24 * HOUR };
 
-/* What all tests use: an authority that the clients trust, and what it has signed. */
+/* Used by all tests: an authority that the clients trust, and the certificates. */
 static struct {
     char dir[64];
     struct identity ca, other_ca, good, expired, early, foreign, self;
@@ -21,7 +21,7 @@ static int set_up(void **state)
     struct err err;
 
     (void)state;
-    assert_int_equal(library_load(LIBRARY_TLS, &err), 0); /* the tests call it by themselves too */
+    assert_int_equal(library_load(LIBRARY_TLS, &err), 0); /* the tests also call OpenSSL directly */
     snprintf(w.dir, sizeof w.dir, "/tmp/rialto-tls-XXXXXX");
     assert_non_null(mkdtemp(w.dir));
     const char *here = "DNS:localhost,DNS:*.example.test,IP:127.0.0.1";
@@ -106,7 +106,7 @@ static ssize_t carry(struct tls *from, struct tls *to, struct buf *got, size_t s
     return n;
 }
 
-/* To and fro until nothing more is said. */
+/* Carries bytes both ways until neither side has more. */
 static void pair_run(struct pair *p, size_t step)
 {
     for (int i = 0; i < 8; i++) {
@@ -123,7 +123,7 @@ static void test_handshake_and_data(void **state)
     static const char *const hosts[] = {"localhost", "LOCALHOST", "a.example.test", "127.0.0.1"};
 
     for (size_t i = 0; i < 4; i++) {
-        /* Also byte by byte: every state of a record that is not complete. */
+        /* Also byte by byte, so that every incomplete state of a record occurs. */
         for (size_t step = 1; step <= 100000; step += 99999) {
             struct pair p;
             pair_init(&p, &w.good, hosts[i]);
@@ -135,7 +135,7 @@ static void test_handshake_and_data(void **state)
             pair_run(&p, step);
             assert_true(span_is(buf_view(&p.at_server), "hello"));
             assert_true(span_is(buf_view(&p.at_client), "welcome"));
-            /* One side is done, the other may go on. */
+            /* One side has ended, the other may still send. */
             tls_end(p.client);
             pair_run(&p, step);
             assert_int_equal(p.server_says, TLS_END);
@@ -189,7 +189,7 @@ static void test_bad_certificates(void **state)
         assert_int_equal(p.client_says, TLS_BROKEN);
         if (!strstr(tls_why(p.client), rows[i].why))
             fail_msg("row %zu: %s", i, tls_why(p.client));
-        /* The server is told, and nothing is sent any more. */
+        /* The server gets the error, and nothing is sent any more. */
         assert_int_equal(p.server_says, TLS_BROKEN);
         assert_int_equal(tls_write(p.client, SPAN("secret")), 0);
         pair_fini(&p);
@@ -230,7 +230,7 @@ static void test_peers_that_speak_something_else(void **state)
     tls_context_free(client);
 }
 
-/* A client of another make: which versions and protocols it takes is up to the test. */
+/* A client with the TLS version and ALPN protocols that the test chooses. */
 static const char *try_client(int version, const char *alpn, struct buf *chosen)
 {
     struct tls_context *server = server_of(&w.good);
@@ -319,7 +319,7 @@ static void test_files_that_cannot_be_used(void **state)
     assert_null(tls_context_client(missing, &err));
     assert_non_null(strstr(err.text, missing));
     assert_null(tls_context_client(text, &err));
-    /* What failed leaves nothing behind that a good one would stumble over. */
+    /* A failed context leaves no error that makes the next one fail. */
     tls_context_free(server_of(&w.good));
     struct tls_context *system = tls_context_client(NULL, &err);
     assert_non_null(system);
@@ -384,7 +384,7 @@ static void test_stream_both_ways(void **state)
     struct buf much = make_text(800000), less = make_text(100000);
     line_init(&x, &w.good, "localhost");
     assert_true(stream_is_secure(x.client.stream));
-    /* Written before the handshake: it waits. */
+    /* Written before the handshake: the bytes wait. */
     stream_write(x.client.stream, buf_view(&much));
     assert_int_equal(stream_queued(x.client.stream), much.n);
     stream_write(x.server.stream, buf_view(&less));
@@ -398,7 +398,7 @@ static void test_stream_both_ways(void **state)
     line_fini(&x);
 }
 
-/* A reader that pauses inside its callback, with more of the record still inside of TLS. */
+/* Pauses inside the data callback, while the TLS layer still has more of the record. */
 static void pause_at_once(void *owner, struct span chunk)
 {
     struct party *p = owner;
@@ -421,12 +421,12 @@ static void test_stream_pause_keeps_what_is_decrypted(void **state)
         WAIT(x.loop, x.server.got.n > before);
         size_t after = x.server.got.n;
         loop_step(x.loop, 0);
-        assert_int_equal(x.server.got.n, after); /* paused is paused */
+        assert_int_equal(x.server.got.n, after); /* nothing arrives while paused */
         stream_resume(x.server.stream);
     }
     assert_true(span_eq(buf_view(&x.server.got), buf_view(&much)));
     WAIT(x.loop, x.server.n_eof == 1);
-    /* Our side may still speak after the peer's goodbye. */
+    /* Our side may still send after the peer's EOF. */
     stream_write(x.server.stream, SPAN("thanks"));
     stream_finish(x.server.stream, "done", 5000);
     WAIT(x.loop, x.client.n_eof == 1 && x.server.n_closed == 1);
@@ -453,8 +453,8 @@ static void test_stream_slow_reader_is_cut(void **state)
     line_fini(&x);
 }
 
-/* A client that asks for new keys again and again gets an answer to each. One that does not read
- * them made us keep them all. */
+/* Each key update that a client requests is answered. A client that did not read the answers made
+ * us buffer all of them. */
 static void test_stream_asks_for_keys_and_does_not_read(void **state)
 {
     (void)state;
@@ -518,7 +518,7 @@ static void test_stream_half_open_peer_is_cut(void **state)
     (void)state;
     struct line x;
     line_init(&x, &w.good, NULL);
-    stream_write(x.client.stream, SPAN("\x16\x03\x01")); /* begins and does not go on */
+    stream_write(x.client.stream, SPAN("\x16\x03\x01")); /* an incomplete record */
     WAIT(x.loop, x.server.n_closed == 1);
     assert_non_null(strstr(x.server.reason, "did not complete the handshake"));
     line_fini(&x);
@@ -584,8 +584,8 @@ static void on_ws_closed(void *owner, uint16_t code, const char *reason)
     c->closed = true;
 }
 
-/* To read the system's list takes 20 ms, and nothing else happens meanwhile: a server that comes
- * and goes cost everybody that much each time. Now it is read once. */
+/* Reading the system's list of authorities blocks the loop for 20 ms, and was done again for each
+ * connection to a server. It must be read only once. */
 static void test_authorities_of_the_system_are_read_once(void **state)
 {
     (void)state;

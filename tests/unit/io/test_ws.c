@@ -2,7 +2,7 @@
 
 #include "io_test.h"
 
-/* One end of a WebSocket that remembers what happened to it. */
+/* One end of a WebSocket that records its events. */
 struct end {
     struct ws *ws;
     struct buf got; /* messages, each "t:" or "b:" and its length, then the bytes */
@@ -126,7 +126,7 @@ static void end_leave(struct end *e, struct loop *l)
     "Sec-WebSocket-Version: 13\r\nSec-WebSocket-Key: dGhlIHNhbXBsZSBub25jZQ==\r\n"
 #define HANDSHAKE "GET / HTTP/1.1\r\n" HEAD_LINES "\r\n"
 
-/* A peer whose bytes are written by the test. */
+/* A client whose frames the test writes byte by byte. */
 static void raw_connect(struct party *c, struct site *site)
 {
     party_connect(c, site->loop, site->address);
@@ -183,8 +183,8 @@ static void reply_in_place(struct end *e, enum ws_opcode op, struct span payload
     ws_end(e->ws, op);
 }
 
-/* Written into the output itself, by a client, which masks, and by a server; several in one turn.
- */
+/* Messages written directly into the output buffer, by a client (masked) and by a server; several
+ * in one turn. */
 static void test_messages_written_in_place(void **state)
 {
     (void)state;
@@ -322,7 +322,7 @@ static void test_subprotocols(void **state)
     WAIT(site.loop, c.n_closed);
     assert_int_equal(c.refused_with, 400);
     assert_int_equal(c.n_opened, 0);
-    /* Without a list every offer is let in and none chosen; our own client takes that. */
+    /* Without a list every offer is accepted and none is chosen; our client accepts that. */
     site.protocols = NULL;
     dial(&c, site.loop, site.url, (const char *const[]){"other", NULL});
     WAIT(site.loop, c.n_opened);
@@ -341,13 +341,13 @@ static void test_the_client_closes(void **state)
     ws_close(c.ws, 4001, "enough");
     ws_close(c.ws, 4002, "twice");
     ws_send(c.ws, WS_TEXT, SPAN("too late"));
-    assert_int_equal(c.n_closed, 0); /* from the loop, like everything */
+    assert_int_equal(c.n_closed, 0); /* the callback comes from the loop */
     WAIT_MS(site.loop, c.n_closed && site.end.n_closed, 2000);
     assert_int_equal(site.end.n_messages, 1);
     assert_int_equal(site.end.code, 4001);
     assert_string_equal(site.end.reason, "enough");
     assert_int_equal(c.code, 4001);
-    assert_int_equal(c.n_messages, 0); /* the echo came when it was over */
+    assert_int_equal(c.n_messages, 0); /* the echo arrived after our close */
     end_leave(&c, site.loop);
     site_close(&site);
 }
@@ -386,7 +386,7 @@ static void test_a_close_without_code(void **state)
     site_close(&site);
 }
 
-/* A peer that does not answer our close frame is not waited for without end. */
+/* We do not wait for ever for a peer that does not answer our close frame. */
 static void test_a_peer_that_ignores_the_close(void **state)
 {
     (void)state;
@@ -475,7 +475,7 @@ static void test_silent_peers_are_given_up(void **state)
     raw_connect(&c, &site);
     WAIT_MS(site.loop, party_count(&c, "\x89") == 1, 1000);
     assert_memory_equal(c.got.p, "\x89\x00", 2);
-    raw_frame(&c, WS_PONG, SPAN_EMPTY); /* a sign of life: the count starts anew */
+    raw_frame(&c, WS_PONG, SPAN_EMPTY); /* resets the count of unanswered pings */
     WAIT_MS(site.loop, party_count(&c, "\x89") == 3, 1000);
     assert_int_equal(site.end.n_closed, 0);
     WAIT_MS(site.loop, site.end.n_closed, 1000);
@@ -562,7 +562,7 @@ static void test_closing_inside_the_callback(void **state)
     site_close(&site);
 }
 
-/* --- a server that answers the handshake with bytes of the test's choice --- */
+/* --- a server that answers the handshake with bytes that the test chooses --- */
 
 struct liar {
     struct loop *loop;
@@ -662,7 +662,7 @@ static void test_the_client_is_strict(void **state)
     loop_free(liar.loop);
 }
 
-/* What the server sends right behind its 101 comes after `opened`. */
+/* Messages that the server sends directly after its 101 are delivered after `opened`. */
 static void test_the_client_gets_early_messages(void **state)
 {
     (void)state;

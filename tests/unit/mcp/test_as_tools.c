@@ -41,7 +41,7 @@ static void test_prompts(void **state)
         OP_GET_PROMPT,
         "{\"messages\":[{\"role\":\"user\",\"content\":{\"type\":\"text\",\"text\":\"a\"}}]}",
         "{\"content\":[{\"type\":\"text\",\"text\":\"a\"}]}");
-    /* Who speaks is told when it is more than one. */
+    /* Roles are written before the texts if there is more than one. */
     expect_result(
         OP_GET_PROMPT,
         "{\"messages\":[{\"role\":\"user\",\"content\":{\"type\":\"text\",\"text\":\"a\"}},"
@@ -53,7 +53,7 @@ static void test_prompts(void **state)
     expect_result(OP_GET_PROMPT, "{\"messages\":{}}", "{\"content\":[]}");
 }
 
-/* A client that repeats calls by itself is asked by the server's own words. */
+/* input_required results pass unchanged: a client that retries gets the server's own question. */
 static void test_questions_pass(void **state)
 {
     static const char asks[] =
@@ -80,7 +80,7 @@ static void test_errors_are_results(void **state)
     assert_span(as.body,
                 "{\"content\":[{\"type\":\"text\",\"text\":\"not there\"}],\"isError\":true}");
     as = as_tools_outcome(OP_READ_RESOURCE, &failed, &body);
-    assert_int_equal(as.kind, OUTCOME_FAILED); /* of the server, not of the resource */
+    assert_int_equal(as.kind, OUTCOME_FAILED); /* the server failed, so it stays a failure */
     buf_fini(&body);
 }
 

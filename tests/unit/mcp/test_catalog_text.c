@@ -1,5 +1,4 @@
-/* A catalog written down and read again; and what is read when the file is not what it should be.
- */
+/* A catalog written as text and read again, and texts that are not valid. */
 #include "../unit.h"
 #include "mcp/server/catalog_text.h"
 
@@ -54,7 +53,7 @@ static void it_reads_back_the_same(void **state)
     buf_fini(&again);
 }
 
-/* A disk that was full, a machine that lost its power. */
+/* A file that was truncated by a full disk or a power failure is not read. */
 static void a_part_of_it_is_nothing(void **state)
 {
     struct catalog *c = example();
@@ -62,7 +61,7 @@ static void a_part_of_it_is_nothing(void **state)
 
     (void)state;
     catalog_text_put(&text, c);
-    for (size_t n = 0; n + 1 < text.n; n++) /* without the last newline it is whole */
+    for (size_t n = 0; n + 1 < text.n; n++) /* the last newline may be missing */
         assert_null(catalog_text_read(span_of(text.p, n)));
     buf_str(&text, "{}\n");
     assert_null(catalog_text_read(buf_view(&text)));

@@ -1,11 +1,11 @@
-/* bus-and-aggregator §11.2 item 12: what a person is asked, and what the answers mean. */
+/* The question for approval that a person is asked, and what the answers mean. */
 #include "../unit.h"
 #include "base/log.h"
 #include "core/provider.h"
 #include "mcp/consent.h"
 #include "mcp/outcome.h"
 
-/* A call that is being held, without a router around it. */
+/* A held call, without a router. */
 static struct call *held_call(struct provider *p, const char *params)
 {
     struct span name = SPAN("delete_file");
@@ -47,8 +47,8 @@ static void test_the_question(void **state)
 }
 
 /*
- * What does not show, or turns around what follows it, was shown as it came: a person allowed
- * something else than what he read.
+ * Characters that are invisible or change the text direction were shown unchanged, so a person
+ * approved something else than the question seemed to say.
  */
 static void test_nothing_hides(void **state)
 {
@@ -62,8 +62,8 @@ static void test_nothing_hides(void **state)
 }
 
 /*
- * What a peer sends is bounded before it is shown, and not cut inside of a character. The person
- * is told: what mattered could stand behind the first thousand bytes, and three dots said it all.
+ * Arguments are cut before they are shown, but not inside a character. The question must say so:
+ * only three dots showed that the important part could be after the first thousand bytes.
  */
 static void test_a_long_question(void **state)
 {
@@ -115,7 +115,7 @@ static void test_the_answers(void **state)
     assert_true(consent_approver_with_operator.has_operator);
 }
 
-/* --- how it is told to the agent --- */
+/* --- what the agent gets --- */
 
 static void test_a_refusal_is_a_result_of_the_tool(void **state)
 {

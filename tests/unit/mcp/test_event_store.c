@@ -57,7 +57,7 @@ static void test_ids_go_out_and_come_back(void **state)
     assert_true(event_store_parse(&s, buf_view(&text), &id));
     assert_int_equal(id.stream, 5);
     assert_int_equal(id.number, 12);
-    assert_false(event_store_parse(&other, buf_view(&text), &id)); /* another session's */
+    assert_false(event_store_parse(&other, buf_view(&text), &id)); /* of another session */
     for (size_t n = 0; n + 2 < text.n; n++)
         assert_false(event_store_parse(&s, span_cut(buf_view(&text), 0, n), &id));
     static const char *const tails[] = {"x", "-", "0", "000000000000000000000", "\n", "\n1"};
@@ -94,7 +94,7 @@ static void test_the_oldest_go_first(void **state)
     assert_int_equal(s.bytes, 0);
 }
 
-/* What a client has got is history; what it has not got is an answer that would be lost. */
+/* An event over the limit is dropped if the client has received it, but kept if it has not. */
 static void test_one_that_is_too_large(void **state)
 {
     (void)state;
@@ -111,7 +111,7 @@ static void test_one_that_is_too_large(void **state)
     event_store_fini(&s);
 }
 
-/* Sessions are many: each store is bounded, and so are all of them together. */
+/* There are many sessions: each store is bounded, and so is the sum of all stores. */
 static void test_all_stores_together_are_bounded(void **state)
 {
     (void)state;
@@ -128,7 +128,7 @@ static void test_all_stores_together_are_bounded(void **state)
     add(&young, 1, 10, 'c', false);
     assert_int_equal(old.n, 0);
     assert_int_equal(young.n, 2);
-    add(&young, 1, 50, 'd', true); /* alone too much: nothing is kept of it either */
+    add(&young, 1, 50, 'd', true); /* the sum is over the limit: the whole store is dropped */
     assert_int_equal(young.n, 0);
     assert_int_equal(holdings.bytes, 0);
     add(&young, 1, 5, 'e', true);

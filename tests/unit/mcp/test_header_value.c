@@ -22,7 +22,7 @@ static void test_plain_and_encoded(void **state)
     expect_coded("t/\xc3\xa9", "=?base64?dC/DqQ==?=");
     expect_coded(" lead", "=?base64?IGxlYWQ=?=");
     expect_coded("tab\there", "=?base64?dGFiCWhlcmU=?=");
-    /* What looks encoded must be encoded, or it would read as something else. */
+    /* A value that looks encoded must be encoded, or it would be decoded to another value. */
     expect_coded("=?base64?YQ==?=", "=?base64?PT9iYXNlNjQ/WVE9PT89?=");
     expect_coded("=?base64?half", "=?base64?half");
 }
@@ -30,10 +30,10 @@ static void test_plain_and_encoded(void **state)
 static void test_strict_decoding(void **state)
 {
     static const char *const bad[] = {
-        "=?base64?YQ=?=",   /* padding short */
-        "=?base64?YQ===?=", /* and long */
+        "=?base64?YQ=?=",   /* too little padding */
+        "=?base64?YQ===?=", /* too much padding */
         "=?base64?Y Q=?=",  /* blank */
-        "=?base64?Y-Q=?=",  /* the other alphabet */
+        "=?base64?Y-Q=?=",  /* the URL-safe alphabet */
         "=?base64?=YQ=?=",  /* padding in front */
         "=?base64?/w==?=",  /* not UTF-8 */
     };

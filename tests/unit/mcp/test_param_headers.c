@@ -61,7 +61,7 @@ static void test_headers_are_sent(void **state)
     buf_fini(&out);
 }
 
-/* Headers as "Name=value" lines. */
+/* Finds a header in a list of names and values that ends with NULL. */
 static struct span header_of(void *arg, struct span name)
 {
     const char *const *rows = arg;
@@ -88,7 +88,7 @@ static void test_headers_are_checked(void **state)
     assert_true(matches("{\"r\":\"eu\"}", region));
     assert_false(matches("{\"r\":\"us\"}", region));
     assert_false(matches("{\"r\":\"eu\"}", none));
-    assert_false(matches("{}", region)); /* a header for what is not given */
+    assert_false(matches("{}", region)); /* a header for an argument that is missing */
     assert_true(matches("{\"plain\":\"x\"}", none));
 }
 

@@ -1,4 +1,4 @@
-/* What leaves for the next hop: params with name and _meta replaced, all else byte for byte. */
+/* The params sent to a server: name and _meta are replaced, all else is the same byte for byte. */
 #include "../unit.h"
 #include "mcp/server/overrides.h"
 #include "mcp/server/upstream.h"
@@ -37,21 +37,21 @@ static void test_splices(void **state)
     /* An escaped spelling of the same name is the same name. */
     expect("{\"name\":\"\\u0074\"}", "\"\\u0074\"", "t", NULL, "", "", "",
            "{\"name\":\"\\u0074\"}");
-    /* _meta before and behind the name. */
+    /* _meta before and after the name. */
     expect("{\"_meta\":{\"progressToken\":1,\"k\":2},\"name\":\"a\"}", "\"a\"", "b",
            "{\"progressToken\":1,\"k\":2}", "\"k\":2", "\"progressToken\":9", "",
            "{\"_meta\":{\"progressToken\":9,\"k\":2},\"name\":\"b\"}");
     expect("{\"name\":\"a\",\"_meta\":{\"progressToken\":1}}", "\"a\"", "b",
            "{\"progressToken\":1}", "", "", "", "{\"name\":\"b\",\"_meta\":{}}");
-    /* None there, but one is needed. */
+    /* There is no _meta, but one is needed. */
     expect("{\"name\":\"a\"}", "\"a\"", "a", NULL, "", "\"progressToken\":9", "",
            "{\"_meta\":{\"progressToken\":9},\"name\":\"a\"}");
     expect("{ }", NULL, "a", NULL, "", "\"t\":1", "", "{\"_meta\":{\"t\":1} }");
     expect("", NULL, "a", NULL, "", "\"t\":1", "", "{\"_meta\":{\"t\":1}}");
-    /* A retry brings members of its own. */
+    /* A retry adds its own members. */
     expect("{\"name\":\"a\",\"_meta\":{}}", "\"a\"", "a", "{}", "", "\"v\":1",
            "\"requestState\":\"s\"", "{\"requestState\":\"s\",\"name\":\"a\",\"_meta\":{\"v\":1}}");
-    /* Line ends between tokens do not survive a line-framed link. */
+    /* Line ends between tokens are removed for line-framed links. */
     expect("{\"name\":\"a\",\n \"arguments\":{\"t\":\"x\\ny\"}}", "\"a\"", "b", NULL, "", "", "",
            "{\"name\":\"b\", \"arguments\":{\"t\":\"x\\ny\"}}");
 }

@@ -1,18 +1,18 @@
-/* bus-and-aggregator §11.2 item 8: the health of a server is asked for by MCP's own ping. */
+/* The health of a server is checked with MCP's own ping. */
 #include "../unit.h"
 #include "base/log.h"
 #include "mcp/server/provider.h"
 
 #include <stdio.h>
 
-/* A provider whose link is a piece of paper. */
+/* A provider whose link only records what is sent. */
 struct fixture {
     struct timers timers;
     struct router *router;
     struct mcp_provider *provider;
     struct provider *core;
     struct buf line; /* being written */
-    struct buf sent; /* methods of what was sent, one a line */
+    struct buf sent; /* the methods sent, one per line */
     uint64_t last_id;
     unsigned closes;
 };
@@ -127,7 +127,7 @@ static void test_silence_is_followed_by_a_ping(void **state)
     assert_sent(&x, "");
     wait_ms(&x, 1);
     assert_sent(&x, "ping\n");
-    /* Whatever it thinks of pings, it is there. */
+    /* An error is an answer too: the server is alive. */
     answer(&x, "\"error\":{\"code\":-32601,\"message\":\"Method not found\"}");
     wait_ms(&x, 10000);
     assert_int_equal(x.closes, 0);
@@ -149,7 +149,7 @@ static void test_any_word_is_a_sign_of_life(void **state)
     assert_sent(&x, "");
     wait_ms(&x, 1);
     assert_sent(&x, "ping\n");
-    /* No pong, but it speaks: that will do. */
+    /* The ping is not answered, but any message shows that the server is alive. */
     wait_ms(&x, 5000);
     mcp_provider_receive(x.provider, SPAN("{\"jsonrpc\":\"2.0\",\"method\":\"x\"}"), 0);
     wait_ms(&x, 5000);
@@ -197,7 +197,7 @@ static void on_done(struct peer *self, struct call *call, const struct outcome *
     (void)self, (void)call, (void)outcome;
 }
 
-/* A server with one thread cannot answer while it works: that is no reason to end it. */
+/* A server with one thread cannot answer pings during a call: it must not be closed for that. */
 static void test_a_server_at_work_is_left_alone(void **state)
 {
     static const struct peer_verbs verbs = {.done = on_done};

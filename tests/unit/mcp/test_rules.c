@@ -1,5 +1,5 @@
-/* Rules on arguments: issue "Trust", section "Rules on arguments". Each row is a rule, the
- * arguments of a call, and what must come out; nothing here shares code with the reader of JSON. */
+/* Rules on arguments (docs/decisions/015-rules.md). Each row has the arguments of a call and the
+ * expected outcome. */
 #include "../unit.h"
 #include "base/decimal.h"
 #include "core/provider.h"
@@ -73,7 +73,7 @@ static void test_matches(void **state)
         {"null", "no"},
         {NULL, "no"},
         {"{\"inner\":{\"path\":\"/etc/x\"}}", "no"},
-        /* Readers of other languages find another member. */
+        /* JSON readers of other languages may find another member. */
         {"{\"Path\":\"/etc/passwd\"}", "misleads"},
         {"{\"path\":\"/home\",\"PATH\":\"/etc/x\"}", "misleads"},
         {"{\"path\":\"/home\",\"path\":\"/etc/x\"}", "misleads"},
@@ -216,7 +216,7 @@ static void test_outside(void **state)
     assert_string_equal(judge(&anywhere, "read", "{\"to\":\"etc\"}"), "yes");
 }
 
-/* What is judged is what the server gets: the configured value, whatever the agent says. */
+/* The value that the server gets is judged: the configured one, whatever the agent sends. */
 static void test_pinned_arguments(void **state)
 {
     const struct argument values[] = {text("/etc/*")};

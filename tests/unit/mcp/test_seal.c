@@ -15,7 +15,7 @@ static void test_round_trip(void **state)
     buf_fini(&text);
 }
 
-/* Every single character is under the seal: change any one and it is void. */
+/* Changing any single character makes a seal invalid. */
 static void test_any_change_voids_it(void **state)
 {
     struct buf text = {0};
@@ -35,7 +35,7 @@ static void test_any_change_voids_it(void **state)
     buf_fini(&text);
 }
 
-/* Two seals of the same thing look different: nobody learns anything by comparing them. */
+/* Two seals of the same content differ, so comparing them reveals nothing. */
 static void test_fresh_each_time(void **state)
 {
     struct buf a = {0}, b = {0};

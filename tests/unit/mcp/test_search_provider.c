@@ -1,8 +1,8 @@
-/* Calls that go through call_tool: everything that can happen to them, in every order. */
+/* Calls made through call_tool: results, events, questions and cancels, in every order. */
 #include "../core/stage.h"
 #include "mcp/search_provider.h"
 
-/* A view of one server, and what agents see in its place. */
+/* A view of one server, and the view with find_tools and call_tool that agents see instead. */
 struct fixture {
     struct stage stage;
     struct fake server;
@@ -58,7 +58,7 @@ static struct call *call(struct fixture *x, const char *name, const char *argume
     return c;
 }
 
-/* The inner call, by the number that the account shows. */
+/* The inner call with this number, as the account shows it. */
 static struct call *inner(struct fixture *x, uint64_t handle)
 {
     struct call *c = router_find(x->stage.router, handle);
@@ -76,7 +76,7 @@ static void test_two_tools_are_seen(void **state)
     assert_span(view_item(x.seen, ITEM_TOOL, 0)->public_name, "find_tools");
     assert_span(view_item(x.seen, ITEM_TOOL, 1)->public_name, "call_tool");
     assert_null(view_item(x.seen, ITEM_TOOL, 2));
-    assert_null(router_next_provider(x.stage.router, &x.server.core)); /* it is no server */
+    assert_null(router_next_provider(x.stage.router, &x.server.core)); /* search is no server */
     call(&x, "find_tools", "{\"query\":\"write\"}");
     assert_account(
         &x.stage, "agent done 1 {\"content\":[{\"type\":\"text\",\"text\":\"{\\\"tools\\\":[{"
@@ -130,7 +130,7 @@ static void test_events_and_questions_pass(void **state)
     struct call *outer = call(&x, "call_tool", "{\"name\":\"s__read\"}");
     call_event(inner(&x, 2), &(struct event){.kind = EVENT_PROGRESS, .params = SPAN("{\"p\":1}")});
     ask_call(inner(&x, 2), "k1", ANSWERS_ELICIT_FORM);
-    ask_call(inner(&x, 2), "k2", ANSWERS_SAMPLING); /* which it cannot answer */
+    ask_call(inner(&x, 2), "k2", ANSWERS_SAMPLING); /* the agent cannot answer it */
     answer_call(outer, "k1", "{\"yes\":1}");
     finish_call(inner(&x, 2), "{}");
     assert_account(&x.stage, "s open 2 read\n"
@@ -169,7 +169,7 @@ static void leave_when_asked(struct client *c, struct call *call_, const struct 
     call_cancel_all(&c->peer);
 }
 
-/* The agent goes away inside of the very opening of the inner call. */
+/* The agent leaves while the inner call is being opened. */
 static void test_agent_leaves_inside_open(void **state)
 {
     struct fixture x;
@@ -214,7 +214,7 @@ static void test_stopped_with_calls_open(void **state)
     end(&x);
 }
 
-/* Two agents at one server: what it asks without saying for whom must not reach the wrong one. */
+/* Two agents call one server: a question that names no call must not reach the wrong agent. */
 static void test_agents_are_told_apart(void **state)
 {
     struct fixture x;
@@ -226,7 +226,7 @@ static void test_agents_are_told_apart(void **state)
     call(&x, "call_tool", "{\"name\":\"s__read\"}");
     assert_ptr_equal(ask_sole_call(&x.server.core), inner(&x, 2));
     call(&x, "call_tool", "{\"name\":\"s__read\"}");
-    assert_null(ask_sole_call(&x.server.core)); /* two of one agent, both running */
+    assert_null(ask_sole_call(&x.server.core)); /* two running calls of one agent */
     finish_call(inner(&x, 4), "{}");
     call_open(x.stage.router, &other.peer, x.seen,
               &(struct request){.op = OP_CALL_TOOL,

@@ -224,7 +224,7 @@ void rig_tear_down(struct proxy_rig *r)
     if (r->has_held)
         message_copy_fini(&r->held);
     loop_free(r->loop);
-    /* What an embedded bus leaves: whoever comes next may host it. */
+    /* The lock file that an embedded bus leaves for the next host. */
     strcat(r->url, ".lock");
     unlink(r->url + strlen("unix:"));
 }

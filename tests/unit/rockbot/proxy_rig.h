@@ -1,6 +1,6 @@
 /*
- * proxy_rig: the proxy on a real embedded bus, with a bridge of ours at the other end of it in the
- * same loop, and a consumer of what the proxy offers.
+ * proxy_rig: the proxy on a real embedded bus, with a fake bridge on the same bus and loop, and a
+ * consumer of the proxy's servers.
  *
  * The bridge answers every call with "done" and has a server with one tool and one prompt, unless
  * the test says otherwise.
@@ -20,7 +20,7 @@ struct proxy_rig {
     struct bus_host host;
     struct bus_options options;
     char url[160];
-    struct bus *ours, *theirs; /* the proxy's place on the bus, and the bridge's */
+    struct bus *ours, *theirs; /* the proxy's connection to the bus, and the bridge's */
     struct bus_proxy *proxy;
     int closed, stopped, admitted;
     bool ours_up, theirs_up;
@@ -29,9 +29,9 @@ struct proxy_rig {
     struct bus_sub *invokes, *manages;
     int n_invokes, n_details, n_refreshes;
     struct bus_sub *refreshes;
-    bool mute;  /* it answers nothing */
-    bool quiet; /* it answers no calls */
-    bool holds; /* the next question for details is kept until the test answers it */
+    bool mute;  /* the bridge answers nothing */
+    bool quiet; /* the bridge answers no calls */
+    bool holds; /* the next request for details is kept until the test answers it */
     const char *tools;
     struct message_copy last, held;
     bool has_last, has_held;
@@ -42,11 +42,11 @@ struct proxy_rig {
     struct outcome outcome;
     char text[256];
 
-    struct provider local; /* a server of our own, with the alias of the remote one */
+    struct provider local; /* our own server with the alias of the remote one */
     bool has_local;
 };
 
-/* Waits long for the bus. */
+/* Options with a long patience. */
 extern const struct bus_proxy_options rig_patient;
 /* The announcement of the server "far". */
 extern const char rig_far[];
@@ -56,10 +56,10 @@ void rig_tear_down(struct proxy_rig *r);
 
 /* --- the bridge --- */
 void rig_announce(struct proxy_rig *r, const char *servers, const char *removed);
-/* Announces the server, and waits until it is ready here. */
+/* Announces the server "far", and waits until its provider is ready. */
 struct provider *rig_meet(struct proxy_rig *r);
 void rig_answer_invoke(struct proxy_rig *r, const struct message *m);
-/* `error` NULL: it has this tool. */
+/* Without `error` the details have this tool. */
 void rig_answer_details(struct proxy_rig *r, const struct message *m, const char *tool,
                         const char *error);
 

@@ -1,6 +1,6 @@
 /*
- * What servers give, in the shapes of the bus: McpToolExecutor and the resource and hint groups of
- * the bridge, as far as they need no bus.
+ * Results of servers in the form that the bus has for them: RockBot's test groups McpToolExecutor,
+ * resources and hints, as far as they need no bus.
  */
 #include "../unit.h"
 
@@ -78,7 +78,7 @@ static void test_other_blocks_are_kept(void **state)
         "here]\",\"data\":null,\"mimeType\":null,\"uri\":null}]");
 }
 
-/* The bus has no member for structured content: where that is all there is, it is the text. */
+/* The bus has no member for structured content: if there is nothing else, it becomes the text. */
 static void test_structured_content_alone_is_text(void **state)
 {
     (void)state;
@@ -169,7 +169,7 @@ static void assert_saved_as(const char *wanted, const char *expected)
     attachment_fini(&a);
 }
 
-/* Servers name files; a name must not lead out of the folder, nor hide a file in it. */
+/* Servers choose file names: a name must not lead out of the folder, nor make a hidden file. */
 static void test_names_of_files(void **state)
 {
     char longest[400];
@@ -182,7 +182,7 @@ static void test_names_of_files(void **state)
     assert_saved_as("..", "_.");
     assert_saved_as(".bashrc", "_bashrc");
     memset(longest, 'a', sizeof longest);
-    memcpy(longest + 126, "\xe2\x82\xac", 4); /* a sign that the limit would cut */
+    memcpy(longest + 126, "\xe2\x82\xac", 4); /* a character that the limit would cut in two */
     struct attachment a;
     struct err err;
     assert_int_equal(attachment_save(&a, folder, SPAN("x"), SPAN(""), span_str(longest), &err), 0);
@@ -251,7 +251,7 @@ static void test_resources(void **state)
         "{\"contents\":[{\"uri\":\"u:1\",\"mimeType\":\"text/plain\",\"text\":\"ok\"}]}", &plain,
         "[{\"uri\":\"u:1\",\"mimeType\":\"text/plain\",\"text\":\"ok\",\"path\":null,"
         "\"name\":null,\"size\":2,\"note\":null}]");
-    /* 21 bytes, of which the last but one begins a character. */
+    /* 21 bytes, of which the last two are one character. */
     assert_resource(
         "{\"contents\":[{\"uri\":\"u:1\",\"text\":\"1234567890123456789\xc3\xa9\"}]}", &plain,
         "[{\"uri\":\"u:1\",\"mimeType\":null,\"text\":\"1234567890123456789\","
@@ -331,10 +331,10 @@ static void test_hints_need_evidence(void **state)
     static const struct {
         const char *arguments, *error, *hint;
     } rows[] = {
-        /* It failed at its work. */
+        /* The arguments are fine: no hint. */
         {"{\"path\":\"/a\"}", "no such file", ""},
         {"{\"path\":\"/a\",\"n\":3,\"any\":[],\"both\":null}", "disk full", ""},
-        /* Another key than it has: missing and unknown. */
+        /* A wrong key: one is missing and one is unknown. */
         {"{\"file\":\"/a\"}", "boom",
          "\n\nHint: check the arguments. Missing: path. Unknown: file. 'read' takes path (string, "
          "required), n (integer), any (any), both ([\"string\",\"null\"])."},
@@ -351,7 +351,7 @@ static void test_hints_need_evidence(void **state)
         {"{\"path\":\"/a\"}", "1 validation error for read",
          "\n\nHint: check the arguments. 'read' takes path (string, required), n (integer), any "
          "(any), both ([\"string\",\"null\"])."},
-        /* The error says nothing at all. */
+        /* The error has no details. */
         {"{\"path\":\"/a\"}", "An error occurred invoking 'read'.",
          "\n\nHint: the server gave no details. If the arguments are at fault: 'read' takes path "
          "(string, required), n (integer), any (any), both ([\"string\",\"null\"])."},
@@ -389,7 +389,7 @@ static void test_schemas_that_allow_more(void **state)
     }
 }
 
-/* An agent may send as many arguments as a message can have, and each with a name as long. */
+/* An agent may send very many arguments with very long names: the hint stays short. */
 static void test_a_hint_is_short(void **state)
 {
     struct buf arguments = {0}, out = {0};
@@ -434,7 +434,7 @@ static void test_fingerprints(void **state)
     assert_string_not_equal(a, b);
 }
 
-/* --- what came lately --- */
+/* --- recent messages --- */
 
 static void test_recent_remembers_and_forgets(void **state)
 {
@@ -454,7 +454,7 @@ static void test_recent_remembers_and_forgets(void **state)
     struct message kept;
     message_pack_read(second->reply, &kept);
     assert_span(kept.body, "reply");
-    /* The oldest go first, but never one that is being worked on. */
+    /* The oldest entries are dropped first, but never one that is still being handled. */
     for (int i = 0; i < RECENT_ENTRIES; i++) {
         snprintf(id, sizeof id, "more %d", i);
         recent_finish(&r, recent_add(&r, SPAN("A"), span_str(id), &work), SPAN("t"),

@@ -1,6 +1,6 @@
 /*
- * What may come between a call over the bus and its end: time, crashes, messages that come again or
- * too late, other agents and other workers, and our own leaving.
+ * What can happen during a call over the bus: timeouts, crashes, messages that arrive twice or too
+ * late, other agents and other workers, and closing the worker.
  */
 #include "worker_rig.h"
 
@@ -39,7 +39,7 @@ static void send_hold(struct rig *r, const char *timeout, const char *id)
                                       .body = "{\"toolCallId\":\"h\",\"toolName\":\"hold\"}"});
 }
 
-/* Our word comes before the agent gives up, with the words that it looks for. */
+/* Our timeout error comes before the agent gives up, and has the words that agents look for. */
 static void test_timeout(void **state)
 {
     struct rig r;
@@ -56,12 +56,12 @@ static void test_timeout(void **state)
     r.options.max_timeout_ms = 60;
     send_hold(&r, "60000", NULL);
     assert_body_has(rig_next(&r, RESULTS), "within 30 ms");
-    send_hold(&r, "-5", NULL); /* makes no sense: as if there were none */
+    send_hold(&r, "-5", NULL); /* an invalid timeout is ignored */
     assert_body_has(rig_next(&r, RESULTS), "within 60 ms");
     rig_end(&r);
 }
 
-/* The server's own limit wins over what the agent would wait, but not over ours. */
+/* The server's configured timeout wins over the agent's, but not over our maximum. */
 static void test_a_limit_of_the_servers_own(void **state)
 {
     struct rig r;
@@ -78,7 +78,7 @@ static void test_a_limit_of_the_servers_own(void **state)
     rig_end(&r);
 }
 
-/* A long tool: what every other consumer would wait for the server is not what this agent does. */
+/* The agent's timeout is used even if it is longer than the server's policy for other consumers. */
 static void test_an_agent_that_waits_longer_than_others(void **state)
 {
     struct rig r;
@@ -106,13 +106,13 @@ static void test_a_server_that_crashes(void **state)
                     "\"code\":\"execution_failed\",\"message\":\"server 'fs' ended while the call "
                     "was open: exited with 1. It may have done its work all the same: look before "
                     "calling again\",\"isRetryable\":true");
-    /* The next call brings it back. */
+    /* The next call starts the server again. */
     assert_body_has(call(&r, "fs", "echo", NULL), "\"content\":\"{}\"");
     assert_int_equal(r.servers[0].starts, 2);
     rig_end(&r);
 }
 
-/* Calls during the start failed for servers that were not connected yet (RockBot's issue 248). */
+/* Calls to servers that were still starting failed (RockBot's issue 248). */
 static void test_a_server_on_its_way_up(void **state)
 {
     struct rig r;
@@ -154,7 +154,7 @@ static void test_a_server_that_does_not_come_up(void **state)
     rig_end(&r);
 }
 
-/* A call is worth another try, however long the server was to be left alone. */
+/* A call starts the server again even during its backoff. */
 static void test_a_server_that_failed_before(void **state)
 {
     struct rig r;
@@ -170,7 +170,7 @@ static void test_a_server_that_failed_before(void **state)
     rig_end(&r);
 }
 
-/* The broker delivers again after a crash, and after every broken connection. */
+/* The broker redelivers messages after a crash and after every broken connection. */
 static void test_a_message_that_comes_again(void **state)
 {
     struct rig r;
@@ -183,14 +183,14 @@ static void test_a_message_that_comes_again(void **state)
     assert_int_equal(r.servers[0].runs, 1);
     rig_finish(r.servers[0].held[0], "once");
     assert_body_has(rig_next(&r, RESULTS), "\"content\":\"once\"");
-    /* Another agent's message with that id is another message. */
+    /* A message of another agent with the same id is not a duplicate. */
     rig_send(&r, &(struct rig_request){.topic = "tool.invoke.mcp", .source = "Eve", .id = "same"});
     send_hold(&r, "60000", "same");
     assert_body_has(rig_next(&r, RESULTS), "\"content\":\"once\"");
     assert_int_equal(r.servers[0].runs, 1);
     assert_int_equal(bus_worker_counts(r.worker)->duplicates, 2);
     assert_int_equal(bus_worker_counts(r.worker)->foreign, 1);
-    /* And all of them are done with: as many as ever are let in at once. */
+    /* All of them are settled: as many calls as before can run at once. */
     r.servers[0].n_held = 0;
     for (int i = 0; i < 4; i++)
         send_hold(&r, "60000", NULL);
@@ -201,8 +201,8 @@ static void test_a_message_that_comes_again(void **state)
 }
 
 /*
- * With more calls under way than messages are remembered, the one that ends is forgotten in the
- * same moment; it was used once more after that.
+ * With more calls in flight than recent messages are kept, the entry of a call that ends is freed
+ * at once; it was used after that.
  */
 static void test_more_under_way_than_can_be_remembered(void **state)
 {
@@ -237,7 +237,7 @@ static void test_more_under_way_than_can_be_remembered(void **state)
     rig_end(&r);
 }
 
-/* Nobody waits for its answer any more: its work must not be done now. */
+/* The agent has given up on an old message: it must not be executed any more. */
 static void test_a_message_that_is_too_old(void **state)
 {
     struct rig r;
@@ -270,9 +270,9 @@ static void send_late(struct rig *r, const char *tool, uint64_t late_ms)
 }
 
 /*
- * A worker that had stood still (stopped, its machine paused) carried out what had come meanwhile,
- * long after the callers had given up: half a minute is allowed for clocks that differ. How much
- * the clocks differ is known from the agent's other messages.
+ * A worker that was suspended (stopped, its machine paused) executed the messages that had arrived
+ * meanwhile, after the callers had given up, as half a minute is allowed for clock differences. Now
+ * the clock difference is estimated from the agent's other messages.
  */
 static void test_what_came_while_we_stood_still(void **state)
 {
@@ -288,12 +288,12 @@ static void test_what_came_while_we_stood_still(void **state)
     assert_body_has(rig_next(&r, RESULTS), "\"code\":\"timeout\"");
     assert_int_equal(r.servers[0].runs, 1);
     assert_int_equal(bus_worker_counts(r.worker)->stale, 2);
-    send_late(&r, "echo", 3 * 1000); /* its caller still waits */
+    send_late(&r, "echo", 3 * 1000); /* the caller still waits */
     assert_body_has(rig_next(&r, RESULTS), "\"content\":\"{}\"");
     rig_end(&r);
 }
 
-/* The clock of this agent is 20 s behind ours, or 20 s ahead: its calls are not late for that. */
+/* The agent's clock is 20 s behind or ahead of ours: its calls do not count as late for that. */
 static void test_an_agent_whose_clock_differs(void **state)
 {
     struct rig r;
@@ -308,13 +308,13 @@ static void test_an_agent_whose_clock_differs(void **state)
     begin(&r);
     send_late(&r, "echo", (uint64_t)-20 * 1000);
     assert_body_has(rig_next(&r, RESULTS), "\"content\":\"{}\"");
-    send_late(&r, "hold", 0); /* 20 s on its way, by the agent's clock */
+    send_late(&r, "hold", 0); /* sent 20 s ago by the agent's clock */
     assert_body_has(rig_next(&r, RESULTS), "\"code\":\"timeout\"");
     assert_int_equal(bus_worker_counts(r.worker)->stale, 1);
     rig_end(&r);
 }
 
-/* The server came up while we stood still, and so did the end of the call's time. */
+/* While we were suspended the server came up, but the call's timeout passed as well. */
 static void test_standing_still_before_the_call(void **state)
 {
     struct rig r;
@@ -325,14 +325,14 @@ static void test_standing_still_before_the_call(void **state)
     rig_start(&r);
     send_late(&r, "echo", 0);
     WAIT(r.loop, bus_worker_counts(r.worker)->invokes == 1);
-    sleep(4); /* of the 5 s that its agent waits, 3 are ours */
+    sleep(4); /* of the agent's timeout of 5 s, 3 s are for us */
     rig_server_up(&r.servers[0]);
     assert_body_has(rig_next(&r, RESULTS), "\"code\":\"timeout\"");
     assert_int_equal(r.servers[0].runs, 0);
     rig_end(&r);
 }
 
-/* It was a minute, which is what the agent waits: RockBot has 30 s for the bridge. */
+/* The default was a minute, as long as the agent itself waits; RockBot gives its bridge 30 s. */
 static void test_the_time_of_a_call_that_names_none(void **state)
 {
     struct rig r;
@@ -342,7 +342,7 @@ static void test_the_time_of_a_call_that_names_none(void **state)
     send_hold(&r, NULL, NULL);
     WAIT(r.loop, r.servers[0].n_held == 1);
     uint64_t left = r.servers[0].held[0]->deadline.at - loop_now(r.loop);
-    assert_in_range(left, 28 * 1000, 32 * 1000); /* the router's, 2 s behind ours */
+    assert_in_range(left, 28 * 1000, 32 * 1000); /* the router's deadline, 2 s after ours */
     rig_finish(r.servers[0].held[0], "x");
     rig_end(&r);
 }
@@ -363,9 +363,9 @@ static void test_messages_of_no_use(void **state)
                                        .type = "RockBot.Tools.ToolError",
                                        .body = "{\"toolCallId\":\"1\",\"toolName\":\"echo\"}"});
     WAIT(r.loop, bus_worker_counts(r.worker)->dead == 4);
-    /* And they are gone: the next call is answered. */
+    /* They do not block the worker: the next call is answered. */
     call(&r, "fs", "echo", NULL);
-    run_for(r.loop, 1300); /* were they to be tried again, it would be by now */
+    run_for(r.loop, 1300); /* longer than the delay of a retry */
     assert_int_equal(bus_worker_counts(r.worker)->dead, 4);
     rig_end(&r);
 }
@@ -377,7 +377,7 @@ static void test_other_agents(void **state)
     (void)state;
     begin(&r);
     rig_send(&r, &(struct rig_request){.topic = "tool.invoke.mcp",
-                                       .source = "rockbot", /* names are told apart by case */
+                                       .source = "rockbot", /* names are case-sensitive */
                                        .server = "fs",
                                        .reply_to = RESULTS,
                                        .body = "{\"toolCallId\":\"1\",\"toolName\":\"echo\"}"});
@@ -402,14 +402,14 @@ static void test_everybody(void **state)
     rig_server(&r, "fs", "echo");
     rig_start(&r);
     assert_body_has(call(&r, "fs", "echo", NULL), "\"content\":\"{}\"");
-    /* One who has not been here before hears what there is. */
+    /* An agent that the worker did not know is sent the list of servers. */
     assert_body_has(rig_next(&r, "tool.meta.mcp.RockBot"), "\"serverName\":\"fs\"");
     rig_send(&r, &(struct rig_request){.topic = "tool.invoke.mcp", .source = "no name"});
     WAIT(r.loop, bus_worker_counts(r.worker)->foreign == 1);
     rig_end(&r);
 }
 
-/* Machines with different servers for one agent: who does not have it says nothing. */
+/* Several named workers serve one agent: a worker without the requested server does not answer. */
 static void test_a_worker_with_a_name(void **state)
 {
     struct rig r;
@@ -465,7 +465,7 @@ static void test_the_trace_goes_on(void **state)
     assert_memory_not_equal(child.p + 36, parent + 36, 16);
     assert_span(buf_view(&r.servers[0].params),
                 "{\"name\":\"echo\",\"arguments\":{},\"_meta\":{}}");
-    /* The server is told of our span, which is the reply's. */
+    /* The server gets our trace span, which the reply has too. */
     char *meta = mem_span(buf_view(&r.servers[0].meta));
     assert_memory_equal(meta, "\"traceparent\":\"", 15);
     assert_memory_equal(meta + 15, child.p, child.n);
@@ -484,7 +484,7 @@ static void test_as_many_at_once_as_asked_for(void **state)
     WAIT(r.loop, r.servers[0].n_held == 4);
     run_for(r.loop, 50);
     assert_int_equal(r.servers[0].n_held, 4);
-    /* Each that ends lets the next in, in whatever order they end. */
+    /* Each call that ends makes room for the next, in whatever order they end. */
     rig_finish(r.servers[0].held[2], "third");
     assert_body_has(rig_next(&r, RESULTS), "third");
     WAIT(r.loop, r.servers[0].n_held == 5);
@@ -506,7 +506,7 @@ static void test_leaving_lets_calls_end(void **state)
     send_hold(&r, "60000", NULL);
     WAIT(r.loop, r.servers[0].n_held == 1);
     rig_close_worker(&r);
-    /* What comes now is for the next worker. */
+    /* A message that arrives now is left for the next worker. */
     send_hold(&r, "60000", NULL);
     run_for(r.loop, 50);
     assert_false(r.worker_closed);
@@ -514,7 +514,7 @@ static void test_leaving_lets_calls_end(void **state)
     rig_finish(r.servers[0].held[0], "just in time");
     WAIT(r.loop, r.worker_closed);
     assert_body_has(rig_next(&r, RESULTS), "just in time");
-    /* And the next one gets it. */
+    /* The next worker gets it. */
     r.servers[0].n_held = 0;
     r.worker_closed = false;
     r.worker = bus_worker_new(r.loop, r.bus, &r.host, &r.options);
@@ -540,7 +540,7 @@ static void test_leaving_answers_every_call(void **state)
     rig_end(&r);
 }
 
-/* The bus is away when we must go: nobody can be told, and we do not wait for ever. */
+/* Closing the worker while the bus is down: replies cannot be sent, but closing must end. */
 static void test_leaving_without_a_bus(void **state)
 {
     struct rig r;
@@ -561,7 +561,7 @@ static void test_leaving_without_a_bus(void **state)
     rig_end(&r);
 }
 
-/* A server that is taken away ends its calls. */
+/* When a server is removed, its calls end. */
 static void test_a_server_that_is_stopped(void **state)
 {
     struct rig r;

@@ -1,4 +1,4 @@
-/* What agents may ask about servers: the management requests. */
+/* The management requests of agents. */
 #include "worker_rig.h"
 
 #define META    "tool.meta.mcp.RockBot"
@@ -67,7 +67,7 @@ static void test_register(void **state)
                 "\"error\":null}");
     assert_string_equal(r.added, "added sse http://a  [\"x\"] {\"K\":\"v\"}");
     assert_body_has(rig_next(&r, META), "\"serverName\":\"added\"");
-    /* Never replaced, in whatever case. */
+    /* An existing server is never replaced; names ignore case. */
     assert_body_has(ask(&r, "McpRegisterServerRequest", "{\"serverName\":\"ADDED\"}"),
                     "\"success\":false,\"summary\":null,\"error\":\"there is a server 'ADDED' "
                     "already; it is not replaced. Choose another name\"");
@@ -113,7 +113,7 @@ static void test_names_that_servers_cannot_have(void **state)
     rig_end(&r);
 }
 
-/* RockBot kept what it could not connect to; it was there for ever, and failed for ever. */
+/* RockBot kept servers that it could not connect to, and they failed for ever. */
 static void test_what_cannot_be_reached_is_not_kept(void **state)
 {
     struct rig r;
@@ -128,7 +128,7 @@ static void test_what_cannot_be_reached_is_not_kept(void **state)
     rig_end(&r);
 }
 
-/* The agent is told to try again, and then it must not hear that there is such a server. */
+/* The agent is told to try again, so the server must be removed, or the retry would fail. */
 static void test_leaving_before_it_is_reached(void **state)
 {
     struct rig r;

@@ -1,4 +1,4 @@
-/* What happens in the bridge, on the bus; and calls that wait for somebody there to allow them. */
+/* Events of the bridge that are published on the bus, and calls that are approved over the bus. */
 #include "worker_rig.h"
 
 #include "core/approval.h"
@@ -112,7 +112,7 @@ static void test_approvals(void **state)
         rig_next(&w.rig, RESULTS),
         "\"code\":\"execution_failed\",\"message\":\"the call of 'echo' on server 'my.fs' "
         "was refused by 'desk' on the bus: not today\"");
-    /* Anything but a plain yes is a no. */
+    /* Anything except `true` is a refusal. */
     rig_invoke(&w.rig, "my.fs", "echo", "{\"path\":\"/a\"}");
     decide(&w, ",\"approved\":\"true\"");
     assert_body_has(rig_next(&w.rig, RESULTS), "was refused by 'desk' on the bus");
@@ -139,7 +139,7 @@ static void test_answers_that_are_none(void **state)
     for (size_t i = 0; i < COUNT_OF(bodies); i++)
         rig_send(&w.rig, &(struct rig_request){.topic = "system.mcp.tool_approval_response",
                                                .body = bodies[i]});
-    /* They are delivered in order: none of them has decided when this one does. */
+    /* Messages are delivered in order, so this one shows that none of the others has decided. */
     decide(&w, ",\"approved\":false,\"reason\":\"this one\"");
     assert_body_has(rig_next(&w.rig, RESULTS), "was refused by 'desk' on the bus: this one");
     assert_int_equal(w.rig.servers[0].runs, 0);

@@ -1,6 +1,5 @@
 /*
- * The proxy: what happens when the bus goes away and comes back, and what is told of calls that are
- * under way.
+ * The proxy: what happens when the bus is lost and comes back, and how calls in flight end.
  */
 #include "proxy_rig.h"
 
@@ -28,7 +27,7 @@ static void test_the_bus_away_for_a_while_changes_nothing(void **state)
     rig_set_up(&r, &rig_patient);
     struct provider *p = rig_meet(&r);
     bus_proxy_down(r.proxy, "a broken wire");
-    rig_call(&r, "far__t"); /* waits in the outbox, or goes out: the bus is not really away */
+    rig_call(&r, "far__t"); /* is answered: the bus is not really down */
     WAIT(r.loop, r.n_done == 1);
     assert_int_equal(r.outcome.kind, OUTCOME_RESULT);
     assert_int_equal(p->state, PROVIDER_READY);
@@ -53,10 +52,10 @@ static void test_the_bus_away_for_good(void **state)
     WAIT(r.loop, r.n_done == 1);
     assert_int_equal(r.outcome.kind, OUTCOME_FAILED);
     assert_int_equal(r.outcome.why, FAIL_CRASHED);
-    assert_false(r.outcome.retryable); /* it may have been done */
+    assert_false(r.outcome.retryable); /* the call may have run */
     assert_non_null(strstr(r.text, "the bus is away: a broken wire"));
     assert_int_equal(p->state, PROVIDER_BACKOFF);
-    /* A call now fails at once with the same reason, and costs no waiting. */
+    /* A call now fails at once with the same reason. */
     rig_call(&r, "far__t");
     WAIT(r.loop, r.n_done == 2);
     assert_int_equal(r.outcome.why, FAIL_UNAVAILABLE);
@@ -67,7 +66,7 @@ static void test_the_bus_away_for_good(void **state)
     rig_tear_down(&r);
 }
 
-/* The late answer of a call that was taken back finds nobody. */
+/* A late answer to a cancelled call is ignored. */
 static void test_a_cancelled_call(void **state)
 {
     (void)state;
@@ -86,7 +85,7 @@ static void test_a_cancelled_call(void **state)
     rig_tear_down(&r);
 }
 
-/* A call that is taken back before the bus has told what became of its message. */
+/* A call that is cancelled before the bus has reported that its message was sent. */
 static void test_cancelled_at_once(void **state)
 {
     (void)state;
@@ -112,13 +111,13 @@ static void test_stopped_with_a_call_open(void **state)
     rig_call(&r, "far__t");
     rig_call(&r, "far__t");
     WAIT(r.loop, r.n_invokes == 2);
-    rig_call(&r, "far__t"); /* its message is still on its way */
+    rig_call(&r, "far__t"); /* its message is not sent yet */
     rig_tear_down(&r);
     assert_int_equal(r.n_done, 3);
     assert_int_equal(r.outcome.why, FAIL_SHUTDOWN);
 }
 
-/* Silence: the call ends by our own limit, and then we ask whether anybody is there. */
+/* Without an answer the call ends by our own timeout, and then we check if the bridge is alive. */
 static void test_nobody_answers(void **state)
 {
     (void)state;
@@ -134,14 +133,14 @@ static void test_nobody_answers(void **state)
     assert_non_null(strstr(r.text, "timed out"));
     WAIT(r.loop, r.n_details == before + 1);
     run_for(r.loop, 30);
-    assert_int_equal(p->state, PROVIDER_READY); /* the bridge lives */
+    assert_int_equal(p->state, PROVIDER_READY); /* the bridge has answered */
     rig_tear_down(&r);
 }
 
 /*
- * A request for what there is waits until the proxy's subscriptions stand. With a slow broker it
- * arrived with a stamp from before that, so the bridge thought that its announcement, which nobody
- * had heard, was known already, and the proxy had no servers.
+ * A refresh request waits until the proxy's subscriptions are active. With a slow broker it arrived
+ * with an older time stamp, so the bridge thought that the proxy had received its announcement,
+ * which it had not, and the proxy had no servers.
  */
 static void test_a_request_that_took_long(void **state)
 {
@@ -165,7 +164,7 @@ static void test_too_large_a_request(void **state)
 
     rig_set_up(&r, &rig_patient);
     r.options.max_message = 40;
-    rig_announce(&r, "[]", "[]"); /* too large by itself now: nothing comes of it */
+    rig_announce(&r, "[]", "[]"); /* too large for the bus, so it is not sent */
     r.options.max_message = 0;
     rig_meet(&r);
     r.options.max_message = 40;
@@ -177,7 +176,7 @@ static void test_too_large_a_request(void **state)
     rig_tear_down(&r);
 }
 
-/* A server that leaves takes its calls with it, and may come back under the same name. */
+/* When a server is removed, its calls end; it may come back under the same name. */
 static void test_removed_and_back(void **state)
 {
     (void)state;

@@ -1,5 +1,5 @@
 /*
- * The servers of a proxy: what it makes of announcements and details, and what it calls them.
+ * The servers of a proxy: how it handles announcements and details, and the servers' names.
  */
 #include "proxy_rig.h"
 
@@ -7,11 +7,11 @@
 
 #include <stdio.h>
 
-/* --- news --- */
+/* --- announcements --- */
 
 #define FAR(print) "[{\"serverName\":\"far\",\"toolNames\":[],\"fingerprint\":\"" print "\"}]"
 
-/* Announcements come in order: when the second of these is known, so is what came before. */
+/* Announcements arrive in order: when the marker is known, all earlier ones have been handled. */
 static void pass(struct proxy_rig *r, const char *marker)
 {
     struct buf servers = {0};
@@ -23,9 +23,9 @@ static void pass(struct proxy_rig *r, const char *marker)
 }
 
 /*
- * Answers and announcements come by different queues. A server changed while we asked for its
- * details the first time: the announcement overtook the answer, which was of before, and what had
- * changed was never asked for.
+ * Answers and announcements arrive by different queues. A server changed during our first request
+ * for its details: the announcement overtook the answer, which was older, and the new details were
+ * never requested.
  */
 static void test_news_before_the_first_answer(void **state)
 {
@@ -44,7 +44,7 @@ static void test_news_before_the_first_answer(void **state)
     rig_tear_down(&r);
 }
 
-/* The same when the answer is that it cannot be told now: it is up again, as the news says. */
+/* The same if the answer is an error: the announcement says that the server is up again. */
 static void test_news_before_a_refusal(void **state)
 {
     (void)state;
@@ -85,8 +85,8 @@ static void remove_local(struct proxy_rig *r)
 }
 
 /*
- * A server of ours got the name of a remote one by a reload. Both had it then: tools of the one
- * showed up beside those of the other, and with the next start they had other names.
+ * A reload gave one of our servers the name of a remote one. Then both had it: their tools were
+ * mixed under one name, and after the next start they had other names.
  */
 static void test_a_name_that_is_taken_later(void **state)
 {
@@ -103,11 +103,11 @@ static void test_a_name_that_is_taken_later(void **state)
     assert_ptr_equal(router_provider(r.router, SPAN("far")), &r.local);
     assert_null(view_find(r.view, ITEM_TOOL, SPAN("far__t")));
     assert_non_null(view_find(r.view, ITEM_TOOL, SPAN("far-Me__t")));
-    /* Calls under way do not notice. */
+    /* Calls in flight are not affected. */
     rig_answer_invoke(&r, &r.last.m);
     WAIT(r.loop, r.n_done == 1);
     assert_int_equal(r.outcome.kind, OUTCOME_RESULT);
-    /* Nothing changes when it is looked at again, or announced again. */
+    /* Nothing changes when the servers are checked again, or announced again. */
     bus_proxy_look(r.proxy);
     rig_announce(&r, rig_far, "[]");
     pass(&r, "marker");
@@ -116,7 +116,7 @@ static void test_a_name_that_is_taken_later(void **state)
     rig_tear_down(&r);
 }
 
-/* One of our texts ends where its name goes on: we would forget another than was meant. */
+/* A C string ends at the NUL, so we could remove a server with another name: it is refused. */
 static void test_a_name_with_a_nul(void **state)
 {
     (void)state;
@@ -129,7 +129,7 @@ static void test_a_name_with_a_nul(void **state)
     rig_tear_down(&r);
 }
 
-/* With a worker beside it the announcements of that name are our own from now on. */
+/* With our own worker on the bus, announcements of that name are now our worker's. */
 static void test_a_name_that_our_worker_announces(void **state)
 {
     (void)state;
@@ -147,9 +147,9 @@ static void test_a_name_that_our_worker_announces(void **state)
     rig_tear_down(&r);
 }
 
-/* --- what the bus has no word for --- */
+/* --- requests that the bus does not have --- */
 
-/* Clients do not take an empty object for a list of completions. */
+/* Clients do not accept an empty object as a list of completions. */
 static void test_a_completion(void **state)
 {
     (void)state;
@@ -168,7 +168,7 @@ static void test_a_completion(void **state)
     rig_tear_down(&r);
 }
 
-/* Each name was looked for among all before it: 16 MiB of them kept us busy for minutes. */
+/* Each name was compared with all earlier ones: 16 MiB of names took minutes. */
 static void test_a_list_without_end(void **state)
 {
     struct catalog *c = catalog_new();

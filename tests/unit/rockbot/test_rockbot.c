@@ -1,6 +1,6 @@
 /*
- * The words of RockBot's messages: the groups MessageEnvelope, TraceContextPropagator,
- * WellKnownHeaders, McpMessageSerialization and McpManagementMessageSerialization.
+ * RockBot's messages: its test groups MessageEnvelope, TraceContextPropagator, WellKnownHeaders,
+ * McpMessageSerialization and McpManagementMessageSerialization.
  */
 #include "../unit.h"
 
@@ -111,7 +111,7 @@ static void test_values_go_where_their_names_say(void **state)
                "\"description\":null,\"instructions\":\"n\",\"prompts\":[],\"resourceCount\":3}");
 }
 
-/* What is written is read again, each member in its place. */
+/* Every record that is written can be read again, with each member in its slot. */
 static void test_every_record_makes_the_round(void **state)
 {
     (void)state;
@@ -122,7 +122,7 @@ static void test_every_record_makes_the_round(void **state)
         char texts[ROCKBOT_MAX_MEMBERS][16];
         struct err err;
 
-        /* First with nothing, to see which members there are and what they are. */
+        /* First without values, to find out the members and their types. */
         rockbot_put(&out, (enum rockbot_record)type, VALUES({0}));
         size_t n = 0;
         for (struct json_iter it = json_iter(buf_view(&out)); json_next(&it); n++) {
@@ -158,7 +158,7 @@ static void test_reading_is_lenient_where_net_is(void **state)
     struct err err;
 
     (void)state;
-    /* Any case, unknown members, escapes as .NET writes them, null for what may be absent. */
+    /* Any case, unknown members, escapes as .NET writes them, null for optional members. */
     assert_int_equal(rockbot_read(ROCKBOT_INVOKE,
                                   SPAN("{\"TOOLCALLID\":\"1\",\"more\":[{}],\"toolname\":\"x\","
                                        "\"arguments\":\"{\\u0022p\\u0022:1}\",\"sessionId\":null}"),

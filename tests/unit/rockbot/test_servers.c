@@ -1,4 +1,4 @@
-/* What agents are told about servers: discovery in both forms, and refresh. */
+/* Announcing servers to agents: discovery in both forms, and refresh. */
 #include "worker_rig.h"
 
 #include "bus/stamp.h"
@@ -42,7 +42,7 @@ static void test_a_server_is_announced(void **state)
     rig_end(&r);
 }
 
-/* What the server says of itself is the better summary. */
+/* The server's own instructions are used as the summary. */
 static void test_a_summary_of_its_own(void **state)
 {
     struct rig r;
@@ -54,7 +54,7 @@ static void test_a_summary_of_its_own(void **state)
     rig_end(&r);
 }
 
-/* A long one was cut in the middle of a character, which is no text any more. */
+/* A long summary was cut in the middle of a character, and was not valid UTF-8 any more. */
 static void test_a_long_summary(void **state)
 {
     struct buf text = {0};
@@ -71,7 +71,7 @@ static void test_a_long_summary(void **state)
     rig_end(&r);
 }
 
-/* Without any index an agent never gets the tools to add servers with. */
+/* Without any announcement an agent never gets the tools for adding servers. */
 static void test_nothing_is_announced_too(void **state)
 {
     struct rig r;
@@ -107,7 +107,7 @@ static void test_changes_are_announced_once(void **state)
     (void)state;
     begin(&r, "read");
     rig_next(&r, META);
-    /* Changes in a row, of which the last stays, are one; unless the machine was away between. */
+    /* Several quick changes are announced once, with the last state, unless the machine paused. */
     uint64_t began = loop_now(r.loop);
     rig_publish(&r.servers[0], "read other");
     bus_worker_look(r.worker);
@@ -121,19 +121,18 @@ static void test_changes_are_announced_once(void **state)
         assert_body_has(m, final);
     while (!span_has_nocase(m->body, span_str(final)))
         m = rig_next(&r, META);
-    /* The same again, in another order even, is no change. */
+    /* The same tools again, even in another order, are no change. */
     rig_publish(&r.servers[0], "write read");
     run_for(r.loop, 1200);
     assert_int_equal(rig_count(&r, META), 0);
-    /* And one that is down is still known. */
+    /* A server that goes down is not announced as removed. */
     provider_lost(&r.servers[0].core, "gone");
     run_for(r.loop, 1200);
     assert_int_equal(rig_count(&r, META), 0);
     rig_end(&r);
 }
 
-/* It is told when the server is back, which is seen then: until that, nothing is to be looked at.
- */
+/* The change is announced when the server is up again: until then no timer is needed. */
 static void test_a_change_of_one_that_is_down_wakes_nobody(void **state)
 {
     struct rig r;
@@ -166,8 +165,8 @@ static void test_a_removal_is_announced(void **state)
     rig_end(&r);
 }
 
-/* However short it was away: what was announced may be lost. It looked only now and then whether it
- * was, and missed that it had been. */
+/* After every reconnect, however short, servers are announced again, as announcements may be lost.
+ * The worker only polled the connection, and missed short interruptions. */
 static void test_announced_anew_when_the_bus_is_back(void **state)
 {
     struct rig r;
@@ -187,8 +186,8 @@ static void test_announced_anew_when_the_bus_is_back(void **state)
 }
 
 /*
- * A server that is down when the bus comes back cannot be announced anew. It counted as one that
- * had never been announced then: when it was removed nobody was told, and agents kept it for ever.
+ * A server that is down when the bus comes back cannot be announced again. It then counted as never
+ * announced: when it was removed, agents were not told and kept it for ever.
  */
 static void test_a_removal_after_the_bus_was_away(void **state)
 {
@@ -203,7 +202,7 @@ static void test_a_removal_after_the_bus_was_away(void **state)
     provider_lost(&r.servers[0].core, "gone");
     rig_lose_bus(&r);
     rig_regain_bus(&r);
-    run_for(r.loop, 200); /* it looks at its servers, and this one is not up */
+    run_for(r.loop, 200); /* the worker checks its servers, and this one is down */
     r.hidden[0] = true;
     bus_worker_look(r.worker);
     assert_body(rig_next(&r, META), "{\"servers\":[],\"removedServers\":[\"fs\"]}");
@@ -234,7 +233,7 @@ static void test_the_older_form(void **state)
     rig_end(&r);
 }
 
-/* A long list goes in parts, each small enough for the bus. */
+/* A long list is sent in parts, each small enough for the bus. */
 static void test_the_older_form_in_parts(void **state)
 {
     struct buf tools = {0};
@@ -284,7 +283,7 @@ static void test_refresh(void **state)
     assert_body_has(rig_next(&r, META), "\"serverName\":\"db\"");
     refresh(&r, "{\"serverName\":\"DB\"}", now + 1000);
     assert_body_has(rig_next(&r, META), "\"serverName\":\"db\"");
-    /* Asked before they were announced: it has heard of them. */
+    /* Requests from before the announcement: the agent has received that already. */
     refresh(&r, "{\"serverName\":null}", now - 5000);
     refresh(&r, "no json", now);
     WAIT(r.loop, bus_worker_counts(r.worker)->dead == 1);
@@ -294,7 +293,7 @@ static void test_refresh(void **state)
     rig_end(&r);
 }
 
-/* The server is asked, and what is new is told as every change is. */
+/* A refresh asks the server for its lists, and changes are announced as usual. */
 static void test_refresh_finds_what_is_new(void **state)
 {
     struct rig r;
@@ -312,9 +311,9 @@ static void test_refresh_finds_what_is_new(void **state)
 }
 
 /*
- * A server is asked for its lists once a second at most. A refresh within that second was answered
- * with the old list, and nobody asked the server again: what was new in it was not told until five
- * minutes later. The answer waits for the next list now.
+ * A server is asked for its lists at most once a second. A refresh within that second was answered
+ * with the old list and did not ask the server again, so changes were announced only five minutes
+ * later. Now the answer waits for the next list.
  */
 static void test_refresh_right_after_a_list(void **state)
 {
@@ -323,22 +322,22 @@ static void test_refresh_right_after_a_list(void **state)
     (void)state;
     begin(&r, "read");
     rig_next(&r, META);
-    r.servers[0].tools = "read write"; /* and the server does not say so */
+    r.servers[0].tools = "read write"; /* without a list change notification */
     refresh(&r, "{\"serverName\":null}", stamp_now() + 1000);
     refresh(&r, "{\"serverName\":null}", stamp_now() + 1000);
     assert_body_has(rig_next(&r, META), "\"toolNames\":[\"read\",\"write\"]");
     assert_int_equal(r.servers[0].relists, 1);
-    /* One announcement is answer enough for all who asked before it. */
+    /* One announcement answers all requests before it. */
     run_for(r.loop, 700);
     assert_int_equal(rig_count(&r, META), 0);
-    /* And where nothing is new, that is an answer as well. */
+    /* If nothing has changed, the list is announced all the same. */
     refresh(&r, "{\"serverName\":\"fs\"}", stamp_now() + 1000);
     assert_body_has(rig_next(&r, META), "\"toolNames\":[\"read\",\"write\"]");
     assert_int_equal(r.servers[0].relists, 2);
     rig_end(&r);
 }
 
-/* Stamps are whole seconds on some engines: one that seems older by less than that is not. */
+/* Some engines have time stamps in whole seconds: less than a second older does not count. */
 static void test_refresh_within_the_same_second(void **state)
 {
     struct rig r;
@@ -346,15 +345,15 @@ static void test_refresh_within_the_same_second(void **state)
     (void)state;
     begin(&r, "read");
     rig_next(&r, META);
-    /* The beginning of the second in which it was announced, or of a later one. */
+    /* The start of the second in which the server was announced, or of a later second. */
     refresh(&r, "{\"serverName\":null}", stamp_now() / 1000 * 1000);
     assert_body_has(rig_next(&r, META), "\"serverName\":\"fs\"");
     rig_end(&r);
 }
 
 /*
- * A worker for everybody tells those it knows. One whom it did not know has heard nothing, whatever
- * its request's stamp says: it may have waited in the queue while the worker was started.
+ * A worker for all agents announces to those it knows. An unknown agent has received nothing,
+ * whatever the time stamp of its request: the request may have waited while the worker started.
  */
 static void test_refresh_of_a_newcomer(void **state)
 {
@@ -368,7 +367,7 @@ static void test_refresh_of_a_newcomer(void **state)
     rig_start(&r);
     rig_listen(&r, "tool.meta.mcp.Newcomer");
     WAIT(r.loop, r.servers[0].core.state == PROVIDER_READY);
-    run_for(r.loop, 200); /* it was announced, to nobody */
+    run_for(r.loop, 200); /* the server was announced, but no agent is known */
     rig_send(&r, &(struct rig_request){.topic = "tool.meta.mcp.refresh",
                                        .type = "RockBot.Tools.Mcp.McpMetadataRefreshRequest",
                                        .source = "Newcomer",
@@ -379,8 +378,8 @@ static void test_refresh_of_a_newcomer(void **state)
 }
 
 /*
- * A machine whose clock is behind was never answered, and so had no servers at all: each of its
- * requests looked older than the announcement, which had been made long before it came.
+ * A machine whose clock was behind was never answered, and so had no servers at all: each of its
+ * requests seemed older than the announcement, although it came long after it.
  */
 static void test_refresh_by_a_clock_that_is_behind(void **state)
 {

@@ -1,5 +1,5 @@
-/* Tool calls over the bus: ToolInvokeHandler and McpBridgeInvokeEndToEnd, and what they leave out.
- */
+/* Tool calls over the bus: RockBot's test groups ToolInvokeHandler and McpBridgeInvokeEndToEnd, and
+ * cases that they leave out. */
 #include "worker_rig.h"
 
 #include <stdio.h>
@@ -57,10 +57,10 @@ static void test_where_replies_go(void **state)
 
     (void)state;
     begin(&r);
-    rig_send(&r, &q); /* none given: the agent's own */
+    rig_send(&r, &q); /* without reply_to: the agent's result topic */
     assert_body_has(rig_next(&r, RESULTS), "\"toolCallId\":\"x\"");
     struct rig_request other = q;
-    other.reply_to = "mcp.manage.response.RockBot"; /* whatever topic it is */
+    other.reply_to = "mcp.manage.response.RockBot"; /* any valid topic is used */
     rig_send(&r, &other);
     assert_body_has(rig_next(&r, other.reply_to), "\"content\":\"{}\"");
     other.reply_to = "no topic *";
@@ -90,7 +90,7 @@ static void test_which_server_and_tool(void **state)
         {"Other", "fs__hold",
          "Did you mean the tool 'hold' of server 'fs'? Give the server and the tool apart"},
         {"Other", "FS__secret", "Its tools are: other, echo"},
-        /* What is filtered out is neither listed nor called, by whatever name. */
+        /* A filtered tool is neither listed nor called, by whatever name. */
         {"fs", "secret", "Its tools are: echo, hold, fail, picky, broken, big, ask\""},
         {"fs", "SECRET", "\"code\":\"tool_not_found\""},
         {NULL, "secret", "\"code\":\"tool_not_found\""},
@@ -106,18 +106,18 @@ static void test_which_server_and_tool(void **state)
     rig_end(&r);
 }
 
-/* A server that does not say that its list has changed is asked when somebody misses a tool. */
+/* A call of an unknown tool asks the server for its list, which may have changed silently. */
 static void test_a_tool_that_nobody_told_of(void **state)
 {
     struct rig r;
 
     (void)state;
     begin(&r);
-    run_for(r.loop, 1100); /* not more often than that */
+    run_for(r.loop, 1100); /* servers are asked at most once a second */
     r.servers[1].tools = "other echo fresh";
     assert_body_has(call(&r, "Other", "fresh", NULL), "\"content\":\"{}\"");
     assert_int_equal(r.servers[1].relists, 1);
-    /* And then it is no use to ask again at once. */
+    /* The server is not asked again within a second. */
     assert_body_has(call(&r, "Other", "nope", NULL), "\"code\":\"tool_not_found\"");
     assert_int_equal(r.servers[1].relists, 1);
     run_for(r.loop, 1100);
@@ -126,7 +126,7 @@ static void test_a_tool_that_nobody_told_of(void **state)
     rig_end(&r);
 }
 
-/* What is known of a server that is down may be old: a tool that it did not have is waited for. */
+/* The catalog of a server that is down may be outdated: a call of an unknown tool waits for it. */
 static void test_a_tool_of_a_server_on_its_way_up(void **state)
 {
     struct rig r;
@@ -184,14 +184,14 @@ static void test_errors_of_servers(void **state)
 
     (void)state;
     begin(&r);
-    /* Failed at its work: as it is. */
+    /* The tool failed: its error is passed on. */
     assert_body_has(call(&r, "fs", "fail", "{\"path\":\"/a\"}"),
                     "\"content\":\"no such file\",\"contentBlocks\":null,\"isError\":true");
-    /* Called with something that it does not have: with a hint. */
+    /* Called with an unknown argument: the error gets a hint. */
     assert_body_has(call(&r, "fs", "fail", "{\"file\":\"/a\"}"),
                     "\"content\":\"no such file\\n\\nHint: check the arguments. Unknown: file. "
                     "'fail' takes path (string).\",\"contentBlocks\":null,\"isError\":true");
-    /* Refused: told as a result, on one line, and the server stays. */
+    /* A protocol error becomes a result, on one line, and the server stays up. */
     const struct message *m = call(&r, "fs", "picky", "{}");
     assert_span(m->type, "RockBot.Tools.ToolInvokeResponse");
     assert_body_has(m, "\"content\":\"Error -32602: bad arguments\\n\\nHint: check the arguments. "

@@ -114,7 +114,7 @@ static void add_item(struct catalog *c, enum item_kind kind, const char *member,
     buf_fini(&raw);
 }
 
-/* Words: a tool each, or p:NAME and r:NAME for a prompt and a resource. */
+/* Each word is a tool, or a prompt (p:NAME) or a resource (r:NAME). */
 static struct catalog *make_catalog(const char *words)
 {
     struct catalog *c = catalog_new();
@@ -366,7 +366,7 @@ const struct message *rig_next(struct rig *r, const char *topic)
 
     WAIT(r->loop, find(r, topic));
     m = find(r, topic);
-    mem_free(m->topic); /* it is not found again, and stays until rig_forget */
+    mem_free(m->topic); /* so it is not found again; the message stays until rig_forget */
     m->topic = NULL;
     return &m->copy.m;
 }

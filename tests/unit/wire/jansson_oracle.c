@@ -1,7 +1,7 @@
 /*
  * The account of a value: n, t, f; i and an integer; r and a real number; s, a length, a colon and
- * the bytes; arrays and objects in brackets, members in order, of equal keys the last value at the
- * first one's place.
+ * the bytes; arrays and objects in brackets, members in order. If a key occurs several times, its
+ * last value is written at the position of its first occurrence.
  */
 #include "jansson_oracle.h"
 

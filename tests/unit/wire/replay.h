@@ -51,7 +51,7 @@ static inline void replay_put(struct buf *log, const char *what, struct span byt
     buf_char(log, '\n');
 }
 
-/* Does `in` give the same however it is cut? On false, `log` has both accounts. */
+/* Is the output for `in` the same, cut and whole? If not, `log` has both outputs. */
 static inline bool replay_agrees(replay_fn *replay, struct span in, struct cuts cuts, size_t cap,
                                  struct buf *log)
 {
@@ -67,8 +67,8 @@ static inline bool replay_agrees(replay_fn *replay, struct span in, struct cuts 
 }
 
 /*
- * For fuzz targets: the first byte says how many sizes follow, what is behind them is fed. Ends the
- * program when the cut feed gives something else than the whole one.
+ * For fuzz targets: the first byte says how many sizes follow, and the bytes after them are fed.
+ * Aborts the program when the output depends on how the input is cut.
  */
 static inline void replay_fuzzed(replay_fn *replay, const uint8_t *data, size_t size, size_t cap)
 {

@@ -18,8 +18,8 @@ static inline void replay_request(struct buf *log, const struct http_request *r)
 }
 
 /*
- * Takes one state in; false when no more is to be fed. `at` is how much the requests so far took:
- * it shows that they ended at the same byte.
+ * Logs one parser state; false when nothing more may be fed. `at` is the number of bytes consumed
+ * so far: it shows that the requests ended at the same byte.
  */
 static inline bool replay_http_state(struct buf *log, struct http_parser *p, enum http_state state,
                                      size_t at)
@@ -60,7 +60,7 @@ static inline void replay_http(struct buf *log, struct span in, struct cuts cuts
         char *memory;
         struct span rest = cuts_next(&cuts, &in, &memory);
         while (rest.n && more) {
-            /* The piece is gone before the request is looked at: it must not point into it. */
+            /* The piece is freed before the request is read: the request must not point into it. */
             size_t used;
             enum http_state state = http_parser_feed(p, rest, &used);
             at += used;

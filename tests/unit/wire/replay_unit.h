@@ -6,8 +6,8 @@
 #include "replay.h"
 
 /*
- * The account of `in` fed whole; followed by another one if feeding it byte by byte or in random
- * pieces gives something else. The caller owns it.
+ * The output for `in` fed whole, followed by another output if feeding it byte by byte or in random
+ * pieces gives a different one. The caller owns the text.
  */
 static inline char *replay_all(replay_fn *replay, struct span in, size_t cap)
 {

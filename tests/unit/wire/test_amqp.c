@@ -4,7 +4,7 @@
 
 enum { FRAME = 131072 };
 
-/* A frame by hand: what stands on the wire, byte by byte. */
+/* A frame built by hand, byte by byte as on the wire. */
 static void put_frame(struct buf *out, int kind, unsigned channel, struct span payload)
 {
     char head[7] = {(char)kind,
@@ -50,7 +50,7 @@ static void test_methods_of_a_server(void **state)
                    "a.b"));
     /* channel.close: 406 "NO" by queue.declare */
     put_frame(&in, 1, 2, SPAN("\0\x14\0\x28\x01\x96\x02NO\0\x32\0\x0a"));
-    /* basic.return is nothing we ask for */
+    /* basic.return: we never request it */
     put_frame(&in, 1, 2, SPAN("\0\x3c\0\x32"));
     assert_replay(replay_amqp, buf_view(&in), FRAME,
                   "1 on 0: id=2 tag=0 code=0\n1 on 2: id=20 tag=9 code=0 key=a.b\n"
@@ -236,7 +236,7 @@ static void test_what_does_not_fit_is_refused_whole(void **state)
     buf_fini(&large);
 }
 
-/* --- properties of strangers --- */
+/* --- properties from other clients --- */
 
 static void put_header_frame(struct buf *in, struct span table)
 {
@@ -260,14 +260,14 @@ static void test_only_text_headers_are_read(void **state)
     buf_fini(&in);
 }
 
-/* A message whose header holds a table in a table in a table ... takes one frame and would take all
- * of the stack of a reader that calls itself for each. It is refused, the connection is fine. */
+/* A header with deeply nested tables fits in one frame, but would exhaust the stack of a recursive
+ * reader. Such a message is refused; the connection stays usable. */
 static void test_deep_tables_are_refused(void **state)
 {
     (void)state;
     for (size_t depth = 1; depth < 2000; depth = depth < 20 ? depth + 1 : depth * 3) {
         struct buf table = {0}, in = {0};
-        /* The innermost is empty; each has one entry with the key "k". */
+        /* The innermost table is empty; each other has one entry with the key "k". */
         for (size_t i = depth - 1; i > 0; i--) {
             size_t inside = (i - 1) * 7;
             char entry[7] = {1,
@@ -297,7 +297,7 @@ static void test_broken_tables_are_refused(void **state)
         SPAN("\x01k?"),                 /* unknown kind */
         SPAN("\x01kS\0\0\0\x09"),       /* text past the end */
         SPAN("\x01kI\0\0"),             /* half a number */
-        SPAN("\x01kF\xff\xff\xff\xff"), /* table larger than all */
+        SPAN("\x01kF\xff\xff\xff\xff"), /* table larger than the frame */
     };
     for (size_t i = 0; i < COUNT_OF(broken); i++) {
         struct buf in = {0};
@@ -309,7 +309,7 @@ static void test_broken_tables_are_refused(void **state)
                   "2 on 1: protocol error\n");
 }
 
-/* --- the rest a client says --- */
+/* --- the other methods that a client sends --- */
 
 static void test_handshake_byte_by_byte(void **state)
 {

@@ -43,7 +43,7 @@ static void test_allowed(void **state)
         {"a.example:1", "a.example", true},
         {"a.example:1", "a.example:1", true},
         {"a.example:1", "a.example:11", false},
-        {"a.example", "a.example:443", true}, /* the usual one */
+        {"a.example", "a.example:443", true}, /* the default port */
         {"a.example:", "a.example:443", true},
         {"a.example", "a.example:80", false},
         {"b.a.example", "a.example", false},

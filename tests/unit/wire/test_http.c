@@ -3,7 +3,7 @@
 
 #define HOST "Host: h\r\n"
 
-/* --- requests that are fine --- */
+/* --- valid requests --- */
 
 static void test_get(void **state)
 {
@@ -126,7 +126,7 @@ static void test_unfinished(void **state)
                   "head at 47\nmethod 4:POST\n");
 }
 
-/* --- refusals: however cut, the same status --- */
+/* --- refusals: the same status however the input is cut --- */
 
 static void assert_refused(struct span in, int status)
 {
@@ -137,7 +137,8 @@ static void assert_refused(struct span in, int status)
     mem_free(account);
 }
 
-/* The six shapes of request smuggling: a proxy before us may see other ends than we do. */
+/* The six kinds of request smuggling: a proxy in front of us may see other request ends than we do.
+ */
 static void test_smuggling_length_and_chunked(void **state)
 {
     (void)state;
@@ -169,7 +170,7 @@ static void test_smuggling_bare_lf(void **state)
 {
     (void)state;
     assert_refused(SPAN("GET / HTTP/1.1\nHost: h\n\n"), 400);
-    /* llhttp takes a bare LF at three places; we do at none. */
+    /* llhttp accepts a bare LF at three places; we accept it nowhere. */
     assert_refused(SPAN("GET / HTTP/1.1\nHost: h\r\n\r\n"), 400);
     assert_refused(SPAN("GET / HTTP/1.1\r\nHost: h\r\n\n"), 400);
     assert_refused(SPAN(CHUNKED "1\r\nx\r\n0\r\n\n"), 400);
@@ -334,7 +335,8 @@ static void test_number_of_headers(void **state)
     buf_str(&in, "One: more\r\n\r\n");
     assert_refused(buf_view(&in), 431);
 
-    /* The one too many has a bad name. It was 431 when a cut went through that name, else 400. */
+    /* The excess header has an invalid name. The status was 431 when the input was cut inside that
+     * name, else 400. */
     in.n = full;
     buf_str(&in, "O@ne: more\r\n\r\n");
     assert_refused(buf_view(&in), 400);
@@ -352,8 +354,7 @@ static void test_body_cap(void **state)
     assert_refused(SPAN(CHUNKED "ffffffffffffffff\r\n"), 413);
 }
 
-/* Extensions and trailers are kept nowhere, but without an end they would keep a connection busy.
- */
+/* Chunk extensions and trailers are not stored, but unbounded ones would keep a connection busy. */
 static void test_framing_of_chunks_is_bounded(void **state)
 {
     (void)state;
@@ -462,7 +463,7 @@ static void test_query(void **state)
     assert_null(query("a", "ab", &s).p);
     assert_null(query("", "a", &s).p);
     buf_fini(&s);
-    /* There, but empty: told apart from absent even with a scratch that holds nothing yet. */
+    /* Present but empty: distinguished from absent even if `s` has no memory yet. */
     assert_non_null(query("a", "a", &s).p);
     assert_int_equal(query("x&a=&y", "a", &s).n, 0);
     assert_non_null(query("x&a=&y", "a", &s).p);

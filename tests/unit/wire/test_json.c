@@ -1,4 +1,4 @@
-/* The reader: what is JSON, where it breaks, and where the members of a shape stand. */
+/* The reader: what is valid JSON, where an error is, and where the members of a shape are. */
 #include "../unit.h"
 
 #include "base/buf.h"
@@ -138,7 +138,7 @@ static void test_refuses(void **state)
     assert_int_equal(skim(SPAN("[1\0,2]"), NULL, NULL), ERR_SYNTAX);
 }
 
-/* Every text that stops short must be refused, and nothing may be read behind where it stops. */
+/* Every truncated text must be refused, and nothing may be read past its end. */
 static void test_refuses_every_prefix(void **state)
 {
     struct span whole = SPAN("{\"jsonrpc\":\"2.0\",\"id\":\"a-long-identifier-\\u00e4-\xc3\xa4\","
@@ -185,7 +185,7 @@ static void test_depth(void **state)
     assert_int_equal(json_depth(SPAN("{\"a\":[],\"}{\\\"{\":[{}]}")), 3);
     assert_int_equal(json_depth(SPAN("\"[\"")), 0);
 
-    /* Objects that a shape looks into count as well, also when the shape never ends. */
+    /* Objects that a shape looks into count as well, also when the shape is recursive. */
     loop_rows[0].inside = &loop;
     const struct json_shape *shapes[] = {&shape, &loop};
     for (size_t i = 0; i < COUNT_OF(shapes); i++) {
@@ -197,7 +197,7 @@ static void test_depth(void **state)
     buf_fini(&b);
 }
 
-/* The slow, obvious definition of UTF-8: decode, then look at what came out. */
+/* The slow, obvious definition of UTF-8: decode, then check the code point. */
 static bool naive_utf8(const unsigned char *p, size_t n)
 {
     static const unsigned smallest[] = {0, 0, 0x80, 0x800, 0x10000};
@@ -265,7 +265,7 @@ static void test_utf8(void **state)
             }
         }
     }
-    /* Outside strings a byte that is not ASCII is just wrong. */
+    /* Outside strings a byte that is not ASCII is a syntax error. */
     assert_int_equal(skim(SPAN("[\xc3\xa4]"), NULL, NULL), ERR_SYNTAX);
 }
 
@@ -359,7 +359,7 @@ static void test_shape_keys_are_unescaped(void **state)
 }
 
 /*
- * If "name" may stand twice, a filter that looks at the first and a server that looks at the last
+ * If "name" may occur twice, a filter that looks at the first and a server that looks at the last
  * see two different tools. So the second is refused, however it is spelled.
  */
 static void test_shape_refuses_duplicates(void **state)
@@ -376,14 +376,14 @@ static void test_shape_refuses_duplicates(void **state)
     assert_int_equal(json_skim(SPAN("{\"name\":1,\"name\":1}"), &params_shape, s, NULL, &at),
                      ERR_DUPLICATE);
     assert_int_equal(at, 10);
-    /* Not the shape's business: others' members, and the same slot reached by another way. */
+    /* Not duplicates: members that the shape does not name, and a slot reached by two paths. */
     assert_int_equal(skim_params("{\"x\":1,\"x\":{\"name\":1,\"name\":2}}", s), 0);
     assert_int_equal(
         skim_params("{\"_meta\":{\"progressToken\":1},\"list\":{\"progressToken\":2}}", s), 0);
     assert_span(s[S_TOKEN].value, "2");
 }
 
-/* Shapes do not soften the grammar. */
+/* With a shape the grammar is just as strict. */
 static void test_shape_refuses_syntax(void **state)
 {
     static const char *const bad[] = {
@@ -425,8 +425,8 @@ static void test_envelope_has_its_own_slots(void **state)
     assert_span(inner[S_TOKEN].value, "5");
 }
 
-/* Who writes a text on a line-framed link asks this once, and not each byte again. A line end is
- * found wherever white space may stand, and an escaped one is none. */
+/* `one_line` saves writers on line-framed links a second scan. Line ends are found wherever white
+ * space is allowed; an escaped line end does not count. */
 static void test_one_line(void **state)
 {
     static const struct {
@@ -463,7 +463,7 @@ static void test_one_line(void **state)
     }
 }
 
-/* Long strings are read in large steps: what ends or breaks one is found wherever it stands. */
+/* Long strings are read in large steps: an end or an error is found at every position. */
 static void test_every_place_in_a_long_string(void **state)
 {
     static const struct {
@@ -480,7 +480,7 @@ static void test_every_place_in_a_long_string(void **state)
             for (size_t k = 0; k < 400; k++)
                 k == n ? buf_str(&text, rows[i].bytes) : buf_char(&text, 'x');
             buf_char(&text, '"');
-            /* Without room behind the text: a step too far would be noticed. */
+            /* No room after the text: the sanitizer catches a read past the end. */
             char *copy = mem_span(buf_view(&text));
             assert_int_equal(json_skim(span_of(copy, text.n), NULL, NULL, NULL, &at),
                              rows[i].error);
@@ -492,7 +492,7 @@ static void test_every_place_in_a_long_string(void **state)
     }
 }
 
-/* A shape by which something is decided says when another reader could decide otherwise. */
+/* A guarded shape reports members that another JSON reader could take for one that we decide by. */
 static void test_guarded_shape(void **state)
 {
     enum { NAME, INNER, TOKEN, ODD, SLOTS };

@@ -1,17 +1,17 @@
 /*
- * Our reader against another parser, on random JSON and on the same text with accidents. Both must
- * agree on what is JSON and on every value. Where they may differ, and why:
+ * Our reader against another parser, on random JSON and on the same text damaged at random. Both
+ * must agree on what is JSON and on every value. Where they may differ, and why:
  *
  *   range      numbers that a 64-bit integer or a double cannot hold. We pass number lexemes
  *              through and never convert them; jansson must convert and refuses.
- *   surrogate  \ud800 without its other half. The grammar of RFC 8259 has it, so we let it pass
+ *   surrogate  \ud800 without its other half. The grammar of RFC 8259 allows it, so we accept it
  *              (and read it as U+FFFD); jansson refuses.
  *   nul_key    \u0000 in a key, which jansson's C strings cannot hold. We can.
  *   depth      we stop at JSON_MAX_DEPTH, jansson far deeper.
- *   NUL        jansson 2.14 swallows a NUL byte behind a number ("[1\0]"): a bug there.
+ *   NUL        jansson 2.14 skips a NUL byte after a number ("[1\0]"): a bug there.
  *
- * Equal keys are no difference here: without a shape we take them, and jansson keeps the last; the
- * account does the same. What a shape does about them is tested in test_json.c.
+ * Equal keys are no difference here: without a shape we accept them, and jansson keeps the last, as
+ * our account does. test_json.c tests how a shape treats them.
  */
 #include "../unit.h"
 
@@ -98,7 +98,7 @@ static bool same_key(struct span a, struct span b)
 
 static void put_value(struct account *a, struct span value);
 
-/* Of equal keys the last value counts, at the place of the first. */
+/* If a key occurs several times, its last value is written at the position of the first. */
 static void put_object(struct account *a, struct span object)
 {
     for (struct json_iter it = json_iter(object); json_next(&it);) {
@@ -110,7 +110,7 @@ static void put_object(struct account *a, struct span object)
             repeated = repeated || other.key.p < it.key.p;
             value = other.value;
         }
-        /* Shadowed values leave no trace in the account, but their peculiarities count. */
+        /* Values that a later one replaces are not in the account, but set its flags. */
         size_t before = a->text.n;
         put_value(a, it.value);
         a->text.n = before;
@@ -164,7 +164,7 @@ static struct span trimmed(struct span s)
     return s;
 }
 
-/* How often each outcome came up: a run that only saw refusals would prove nothing. */
+/* How often each outcome occurred: a run with only refusals would prove nothing. */
 struct tally {
     unsigned accepted, refused, named;
 };
@@ -202,7 +202,7 @@ static void make_space(struct buf *b, uint64_t *seed)
 
 static void make_string(struct buf *b, uint64_t *seed, bool key)
 {
-    /* The last one is for values only, or every other text would be a named difference. */
+    /* The last one is for values only, or every second text would be a named difference. */
     static const char *const bits[] = {
         "a",
         "name",
@@ -281,7 +281,7 @@ static void make_value(struct buf *b, uint64_t *seed, size_t depth)
     make_space(b, seed);
 }
 
-/* Something that happens to a text: bytes lost, changed, doubled or put in. */
+/* Damages a text: bytes lost, changed, doubled or inserted. */
 static void have_accident(struct buf *b, uint64_t *seed)
 {
     static const char *const debris[] = {"\"",
@@ -378,7 +378,7 @@ static void test_random_accidents(void **state)
     assert_true(tally.named > 0);
 }
 
-/* The differences at the top of this file, one by one: they must be there, and be no larger. */
+/* Each difference listed at the top of this file must really exist. */
 static void test_named_differences(void **state)
 {
     static const char *const ours_only[] = {

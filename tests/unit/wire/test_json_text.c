@@ -1,4 +1,4 @@
-/* Walking checked text, strings and numbers out of it, and writing. */
+/* Iterating over checked text, reading strings and numbers from it, and writing. */
 #include "../unit.h"
 
 #include "base/buf.h"
@@ -54,8 +54,8 @@ static void test_walk(void **state)
 }
 
 /*
- * Skipping looks at 16 bytes at once: put a string full of brackets, quotes and backslashes at
- * every distance from a block's edge, and the container's end too.
+ * Skipping looks at 16 bytes at once: put a string full of brackets, quotes and backslashes, and
+ * the container's end, at every distance from a block's edge.
  */
 static void test_walk_block_edges(void **state)
 {
@@ -88,7 +88,7 @@ static void test_walk_block_edges(void **state)
     buf_fini(&b);
 }
 
-/* Text that nobody checked gives nonsense, but ends, and nothing outside the span is read. */
+/* Iterating over unchecked text gives nonsense, but ends and reads nothing outside the span. */
 static void test_walk_survives_unchecked_text(void **state)
 {
     static const char pieces[] = "[]{}\",:\\ a1\n";
@@ -239,7 +239,7 @@ static void test_doubles(void **state)
     assert_false(json_double(SPAN("\"1\""), &v));
     assert_false(json_double(SPAN("null"), &v));
     assert_false(json_double(SPAN_EMPTY, &v));
-    /* Only the span counts: the digit behind it belongs to somebody else. */
+    /* Only the span counts: the digit after its end must not be read. */
     assert_true(json_double(span_of("123", 2), &v));
     assert_true(v == 12);
     buf_str(&many, "0.");
@@ -294,7 +294,7 @@ static void test_one_line(void **state)
     buf_fini(&b);
 }
 
-/* Looking for the next LF anew behind each CR once cost the square of the text: seconds. */
+/* Searching the next LF again after each CR took quadratic time: seconds for this text. */
 static void test_one_line_is_linear(void **state)
 {
     enum { N = 4000000 };
@@ -334,7 +334,7 @@ static void test_insert(void **state)
     }
 }
 
-/* What the readers of other languages take for a name that they look for. */
+/* Keys that JSON readers of other languages may take for a given name. */
 static void test_resembles(void **state)
 {
     static const struct {
@@ -355,7 +355,7 @@ static void test_resembles(void **state)
         {"\"name\\u0000\"", "name", true},
         {"\"name\\u0000\\u0000\"", "name", true},
         {"\"NAME\\u0000and more\"", "name", true},
-        {"\"\u00c4rger\"", "\u00e4rger", true}, /* beyond ASCII we rather say yes */
+        {"\"\u00c4rger\"", "\u00e4rger", true}, /* outside ASCII, in doubt they are alike */
         {"\"GR\u00d6SSE\"", "gr\u00f6\u00dfe", true},
         {"\"names\"", "name", false},
         {"\"nam\"", "name", false},
@@ -363,7 +363,7 @@ static void test_resembles(void **state)
         {"\"\\u0000name\"", "name", false},
         {"\"n\u00e4me\"", "name", false},
         {"\"na_me\"", "name", false},
-        {"\"@ame\"", "`ame", false}, /* a bit apart as letters are, but no letters */
+        {"\"@ame\"", "`ame", false}, /* differ in the case bit, but are not letters */
         {"1", "1", false},
         {"", "", false},
     };

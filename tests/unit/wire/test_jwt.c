@@ -1,4 +1,4 @@
-/* Tokens taken apart: what stands in them, and what is no token. */
+/* Parsing JWTs: the fields that are found, and texts that are refused. */
 #include "../unit.h"
 
 #include "base/base64.h"

@@ -64,7 +64,7 @@ static void test_over_long_line_is_reported_once(void **state)
     buf_str(&expected, "line 4:next\n");
     assert_replay(replay_lines, buf_view(&in), 1000, buf_cstr(&expected));
 
-    /* The stream ends inside it: it was reported, and nothing else comes. */
+    /* The stream ends inside the line that is too long: it was reported, and nothing follows. */
     expected.n -= strlen("line 4:next\n");
     assert_replay(replay_lines, span_cut(buf_view(&in), 0, 4000), 1000, buf_cstr(&expected));
     buf_fini(&in);

@@ -1,4 +1,4 @@
-/* The NATS codec by bytes in and operations out, whatever the cuts; and bytes out. */
+/* The NATS codec: the operations read from bytes, however they are cut, and the bytes written. */
 #include "replay_nats.h"
 #include "replay_unit.h"
 
@@ -29,7 +29,7 @@ static void test_headers(void **state)
     assert_ops("HMSG a 1 16 16\r\nNATS/1.0 503\r\n\r\n\r\n", "MSG sid=1 a reply= status=503 \n");
     assert_ops("HMSG a 1 30 30\r\nNATS/1.0 408 Timeout\r\nK: v\r\n\r\n\r\n",
                "MSG sid=1 a reply= status=408 [K=v] \n");
-    /* What other clients publish as headers is theirs: it is no fault of the server. */
+    /* Invalid headers come from other clients: they are no protocol error of the server. */
     assert_ops("HMSG a 1 6 8\r\nHTTP\r\nhi\r\n", "MSG sid=1 a reply= hi\n");
     assert_ops("HMSG a 1 23 23\r\nNATS/1.0\r\n:x\r\ny\r\nz:\r\n\r\n\r\n",
                "MSG sid=1 a reply= [z=] \n");

@@ -81,8 +81,8 @@ static void test_other_kinds(void **state)
 }
 
 /*
- * PHP's encoder writes "tools\/call". It is the same string, so a comparison of raw bytes made
- * such peers' calls unknown methods.
+ * PHP's encoder writes "tools\/call". That is the same string, but a comparison of raw bytes
+ * treated such calls as unknown methods.
  */
 static void test_method_with_escapes(void **state)
 {

@@ -82,7 +82,7 @@ static void test_events_without_data(void **state)
     (void)state;
     assert_replay(replay_sse, SPAN("id: 1\n\n"), 100, "event 7:message\nid 1:1\n");
     assert_replay(replay_sse, SPAN("retry: 3000\n\n"), 100, "event 7:message\nretry 3000\n");
-    /* A name alone is no event, and it does not leak into the next one. */
+    /* An event name without data is no event, and the next event does not get the name. */
     assert_replay(replay_sse, SPAN("event: lost\n\ndata: a\n\n"), 100,
                   "event 7:message\ndata 1:a\n");
 }
@@ -114,7 +114,7 @@ static void test_cap_bounds_line_and_event(void **state)
                   "event 7:message\ndata 1:a\ntoo large\n");
     assert_replay(replay_sse, SPAN("data: 456\ndata: 456\ndata: 456\ndata: 456\n\n"), 13,
                   "too large\n");
-    /* Comments cost an event nothing, however many they are. */
+    /* Comments do not count towards the size of an event. */
     assert_replay(replay_sse, SPAN("data: a\n: beat\n: beat\n: beat\n: beat\ndata: b\n\n"), 13,
                   "event 7:message\ndata 3:a\nb\n");
 }
@@ -125,8 +125,7 @@ static void note_event(void *seen, const struct sse_event *event)
                SPAN_ARG(span_cut(event->data, 0, 4)));
 }
 
-/* A stream that carries everything goes on behind an event that is too long, however it is cut into
- * chunks. */
+/* With `skips`, the stream continues after an event that is too long, however the input is cut. */
 static void test_a_decoder_that_skips(void **state)
 {
     const struct span text = SPAN("data: 1\n\ndata: 2345678901234567890\nid: 7\n\ndata: 3\n\n"

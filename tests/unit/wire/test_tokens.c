@@ -1,11 +1,11 @@
-/* What pieces of text cost; the estimate as a whole is compared with a real tokenizer in
- * tests/e2e/tokens_cost.test.mjs. */
+/* What single pieces of text cost; tests/e2e/tokens_cost.test.mjs compares whole estimates with a
+ * real tokenizer. */
 #include "../unit.h"
 
 #include "base/buf.h"
 #include "wire/tokens.h"
 
-/* What a tool of this schema costs more than one whose schema is 0. */
+/* How much more a tool with this schema costs than one whose schema is 0. */
 static size_t of(const char *json)
 {
     BUF_SCOPED tool = {0};

@@ -59,7 +59,8 @@ static void test_read(void **state)
     }
 }
 
-/* For our own pages and commands a malformed escape stands for itself, and the first one counts. */
+/* For our own pages and commands: malformed escapes are kept as they are, and of several fields
+ * with the same name the first counts. */
 static void test_lenient(void **state)
 {
     struct buf scratch = {0};

@@ -1,7 +1,7 @@
 #include "replay_unit.h"
 #include "replay_ws.h"
 
-/* --- frames as a server sees them: "\1\2\3\4" and alike are masks --- */
+/* --- frames that a decoder reads: "\1\2\3\4" and the like are masks --- */
 
 static void test_rfc_examples(void **state)
 {
@@ -55,7 +55,7 @@ static void test_every_length_comes_through(void **state)
             replay_put(&expected, "text", buf_view(&payload));
             assert_replay(ways[w].to, buf_view(&wire), lengths[i], buf_cstr(&expected));
 
-            /* And built in place, behind something else. */
+            /* The same frame built in place, after other bytes. */
             wire.n = 0;
             buf_str(&wire, "before");
             size_t at = ws_frame_begin(&wire, ways[w].from);
@@ -138,12 +138,12 @@ static void test_lengths(void **state)
     assert_replay(replay_ws_client, SPAN("\x82\x7f\x80\0\0\0\0\0\0\1x"), 100, BROKEN_1002);
     assert_replay(replay_ws_client, SPAN("\x82\x7f\x7f\xff\xff\xff\xff\xff\xff\xff"), 100,
                   "too large, close with 1009\n");
-    /* Longer than need be is not the receiver's to judge. */
+    /* Length fields that are longer than necessary are accepted. */
     assert_replay(replay_ws_client, SPAN("\x82\x7e\0\1x\x82\x7f\0\0\0\0\0\0\0\1y"), 100,
                   "binary 1:x\nbinary 1:y\n");
 }
 
-/* The cap holds for the whole message, and is known before the payload comes. */
+/* The cap applies to the whole message, and is checked before the payload arrives. */
 static void test_cap(void **state)
 {
     (void)state;
@@ -188,7 +188,7 @@ static void test_text_is_utf8(void **state)
     assert_replay(replay_ws_client, SPAN("\x82\x01\x80"), 100, "binary 1:\x80\n");
 }
 
-/* ASCII is checked in long steps: what is not ASCII must be seen wherever in a step it stands. */
+/* ASCII is checked in long steps: a byte that is not ASCII must be found anywhere in a step. */
 static void test_utf8_is_seen_at_every_place(void **state)
 {
     (void)state;

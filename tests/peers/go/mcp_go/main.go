@@ -220,7 +220,7 @@ func operations(c *client.Client, started *mcp.InitializeResult, call peer.Call)
 					return nil, err
 				}
 				defer stop()
-				updates.Since(5e8) // it does not tell when the server has agreed
+				updates.Since(5e8) // the client does not tell when the server has accepted the subscription
 			}
 			if _, err := call(ctx, step.Touch); err != nil {
 				return nil, err

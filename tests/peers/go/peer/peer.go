@@ -22,7 +22,7 @@ type Tool struct {
 	Tool   json.RawMessage            `json:"tool"`
 	Result json.RawMessage            `json:"result"`
 	Asks   map[string]json.RawMessage `json:"asks"`
-	Plain  bool                       `json:"plain"` // asks by a request of its own
+	Plain  bool                       `json:"plain"` // asks by sending a request
 }
 
 type Prompt struct {
@@ -65,7 +65,7 @@ func From[T any](text []byte) (value T) {
 
 var hole = regexp.MustCompile(`\{(\w+)\}`)
 
-// Fill puts arguments into the holes of a text in JSON.
+// Fill replaces {name} in a JSON text by arguments.
 func Fill(text []byte, args map[string]string) []byte {
 	return hole.ReplaceAllFunc(text, func(m []byte) []byte {
 		value, found := args[string(m[1:len(m)-1])]
@@ -101,7 +101,7 @@ func Completion(value string) (values []string) {
 	return values
 }
 
-// Way is what a tool without a fixed result needs of its SDK.
+// Way is what a tool without a fixed result needs from its SDK.
 type Way struct {
 	Log      func(text string)
 	Progress func(done float64)
@@ -168,7 +168,7 @@ type Step struct {
 	Params                    json.RawMessage
 }
 
-// Arguments is never null, which servers refuse.
+// Arguments is never nil: servers refuse null.
 func (s *Step) Arguments() map[string]any {
 	if s.Args == nil {
 		return map[string]any{}
@@ -182,7 +182,7 @@ type Job struct {
 	Steps    []Step
 }
 
-// Heard is what came without having been asked for.
+// Heard collects notifications.
 type Heard struct {
 	mutex sync.Mutex
 	list  []any
@@ -194,7 +194,7 @@ func (h *Heard) Add(what any) {
 	h.list = append(h.list, what)
 }
 
-// Since waits for one, a moment for more, and empties it.
+// Since waits for the first one, a moment for more, and empties the list.
 func (h *Heard) Since(wait time.Duration) []any {
 	for end := time.Now().Add(wait); time.Now().Before(end) && h.empty(); {
 		time.Sleep(100 * time.Millisecond)
@@ -254,7 +254,7 @@ func killed(ctx context.Context, call Call, step *Step) (any, error) {
 	}
 }
 
-// Client does the job that is the last argument: it connects and runs the steps by what connect gave.
+// Client does the job that is the last argument: it connects and runs the steps with what connect returned.
 func Client(connect func(ctx context.Context, job Job) (Call, map[string]Op, error)) {
 	job := From[Job]([]byte(os.Args[len(os.Args)-1]))
 	call, ops, err := connect(context.Background(), job)
