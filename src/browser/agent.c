@@ -10,8 +10,6 @@
 
 /* A call of the agent, with the id of its request: the response must carry the same id. */
 struct asked {
-    struct list node;
-    struct agent *agent;
     size_t id_n;
     char id[];
 };
@@ -146,7 +144,6 @@ static void on_done(struct peer *self, struct call *call, const struct outcome *
     }
     if (hears)
         put_outcome(&text, a, span_of(c->id, c->id_n), outcome);
-    list_remove(&c->node);
     mem_free(c);
     if (hears)
         send(a, buf_view(&text));
@@ -208,7 +205,6 @@ struct agent *agent_new(struct browser *b, struct pipe *pipe)
         a->peer.principal = principal_hold(pipe->principal);
     }
     list_init(&a->node);
-    list_init(&a->calls);
     return a;
 }
 
@@ -259,10 +255,8 @@ void agent_call(struct agent *a, struct view *v, struct span id, struct span par
     struct asked *c = mem_zalloc(sizeof *c + id.n);
     BUF_SCOPED scratch = {0};
 
-    c->agent = a;
     c->id_n = id.n;
     memcpy(c->id, id.p, id.n);
-    list_append(&a->calls, &c->node);
     struct request request = {.op = OP_CALL_TOOL,
                               .name = json_text(name.value, &scratch),
                               .params = params,

@@ -21,7 +21,6 @@ struct agent {
     const struct dialect *dialect;
     char *client;      /* the client id in its POSTs; may be NULL */
     char *own;         /* the session id that it invented for itself; may be NULL */
-    struct list calls; /* struct asked */
     bool had_pages;
     uint64_t n_pushed;
     struct deferred end;

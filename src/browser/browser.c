@@ -81,6 +81,8 @@ static bool may_end(const struct browser *b, struct browser_session *s)
 static void end_session(struct browser *b, struct browser_session *s)
 {
     log_info("browser", "session %s is over", s->id);
+    if (b->options.ending)
+        b->options.ending(b->options.arg, s);
     map_del(&b->sessions, span_str(s->id));
     remotes_drop(b->remotes, span_str(s->id));
     session_hang_up(s, CLIENT_GONE, "the session is over");

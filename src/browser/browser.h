@@ -46,6 +46,8 @@ struct browser_options {
     /* May this session end? Asked when it has expired, or when another session needs its place.
      * NULL: always. */
     bool (*may_end)(void *arg, struct browser_session *s);
+    /* This session ends now, and its view with it. May be NULL. */
+    void (*ending)(void *arg, struct browser_session *s);
 };
 
 struct browser *browser_new(struct loop *loop, struct router *router,

@@ -132,7 +132,7 @@ static void hear(struct join *j, struct span text)
 static void lost(struct join *j, const char *why)
 {
     if (j->up || j->backoff.failures == 0)
-        log_warn("browser", "the BTCP server at %s is not there: %s", j->url, why);
+        log_warn("browser", "the BTCP server at %s is not joined: %s", j->url, why);
     if (j->up)
         backoff_reset(&j->backoff);
     j->up = false;
@@ -144,8 +144,15 @@ static void lost(struct join *j, const char *why)
 
 static void is_up(struct join *j)
 {
+    if (j->up)
+        return;
     j->up = true;
     log_info("browser", "joined the BTCP server at %s", j->url);
+}
+
+void join_entered(struct join *j)
+{
+    is_up(j);
 }
 
 /* --- by WebSocket --- */
@@ -154,7 +161,6 @@ static void on_ws_opened(void *owner)
 {
     struct pipe *p = owner;
 
-    is_up(p->join);
     if (!enter(p->join, p, span_str(p->join->session)))
         pipe_close(p, 1000, "no session");
 }

@@ -92,8 +92,12 @@ int launch_start(struct loop *l, struct list *in, const char *const *argv, launc
     if (code)
         return err_set(err, -code, "cannot start %s: %s", argv[0], strerror(code));
     int fd = pidfd_open(pid, 0);
-    if (fd < 0)
-        return err_set(err, -errno, "cannot watch %s: %s", argv[0], strerror(errno));
+    if (fd < 0) { /* as with too many open files: nothing could tell us when to reap it */
+        code = err_set(err, -errno, "cannot watch %s: %s", argv[0], strerror(errno));
+        kill(pid, SIGKILL);
+        waitpid(pid, NULL, 0);
+        return code;
+    }
     struct launch *launch = MEM_NEW(struct launch);
     launch->loop = l;
     launch->pid = pid;

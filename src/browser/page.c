@@ -148,7 +148,8 @@ void page_heard(struct page *p)
 void page_attach(struct page *p, struct pipe *pipe)
 {
     if (p->silent) { /* it has reconnected */
-        page_errand_free(p->life);
+        if (p->life) /* else the ping ended with the last connection */
+            page_errand_free(p->life);
         p->silent = false;
     }
     pipe->page = p;

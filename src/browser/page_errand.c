@@ -6,6 +6,7 @@
 #include "base/log.h"
 #include "base/mem.h"
 #include "browser/grants.h"
+#include "browser/join.h"
 #include "browser/pipe.h"
 #include "browser/result.h"
 #include "browser/sender.h"
@@ -284,6 +285,8 @@ static void take_list(struct page_errand *e, const struct page_message *m)
         pipe_close(pipe, 1000, "the server does not have this session"); /* join.c tries again */
         return;
     }
+    if (pipe && pipe->join)
+        join_entered(pipe->join);
     if (json_type_of(tools) == JSON_OBJECT)
         tools = json_get(m->result, "tools").value;
     if (!p->registered && tools.n && json_type_of(tools) == JSON_ARRAY &&

@@ -153,6 +153,11 @@ static void on_request(void *owner, struct http_exchange *x, const struct http_r
     }
 }
 
+static void free_viewer(void *arg)
+{
+    conductor_viewer_free(arg);
+}
+
 struct conductor_viewer *conductor_viewer_new(struct loop *loop, struct err *err)
 {
     struct conductor_viewer *v = MEM_NEW(struct conductor_viewer);
@@ -164,8 +169,10 @@ struct conductor_viewer *conductor_viewer_new(struct loop *loop, struct err *err
 
     list_init(&v->events);
     v->server = http_server_new(loop, &options, on_request, v);
-    if (http_server_listen(v->server, "127.0.0.1:0", err))
+    if (http_server_listen(v->server, "127.0.0.1:0", err)) {
+        http_server_close(v->server, free_viewer, v);
         return NULL;
+    }
     fprintf(stderr, "conductor: watch at http://%s/\n", http_server_address(v->server, 0));
     return v;
 }

@@ -312,7 +312,7 @@ struct undoing {
     const struct args *args;
     const struct host_program *host; /* NULL: the user's configuration */
     struct span record;
-    char *path;
+    const char *path;
     struct buf text; /* the current text of the file, then the new one */
     bool gone;       /* the file is to be removed, or does not exist */
     bool ours;       /* the file is as setup left it */
@@ -520,6 +520,23 @@ static int undo_config(struct undoing *u, struct span journal, struct buf *journ
     return 0;
 }
 
+static int undo_config_locked(struct undoing *u, struct span journal, struct buf *journal_out,
+                              struct buf *said)
+{
+    struct err err = {0};
+    int lock = edit_lock(u->path, LOCK_MS, &err);
+
+    if (lock < 0 && lock != -ENOENT) { /* without its folder, the file is gone as well */
+        cmd_error(u->args->command, "%s is left as it is: %s", u->path, err.text);
+        json_out_raw(journal_out, NULL, u->record);
+        return lock;
+    }
+    int code = undo_config(u, journal, journal_out, said);
+    if (lock >= 0)
+        close(lock);
+    return code;
+}
+
 static bool is_named(struct span host, char **names, int n)
 {
     bool named = !n;
@@ -546,8 +563,7 @@ int host_setup_undo(const struct args *a, char **names, int n)
         struct undoing u = {.args = a,
                             .host = host_program_find(buf_cstr(&host)),
                             .record = it.value,
-                            .path = path.p};
-        buf_cstr(&path);
+                            .path = buf_cstr(&path)};
         if (!host.n)
             own = it.value;
         else if (!u.host || !is_named(buf_view(&host), names, n) || !undo_host(&u, &said))
@@ -558,11 +574,10 @@ int host_setup_undo(const struct args *a, char **names, int n)
         BUF_SCOPED path = {0}, rest = {0};
         struct undoing u = {.args = a, .record = own};
         json_unescape(&path, json_get(own, "path").value);
-        u.path = path.p;
-        buf_cstr(&path);
+        u.path = buf_cstr(&path);
         buf_span(&rest, buf_view(&left));
         buf_char(&rest, ']');
-        if (undo_config(&u, buf_view(&rest), &left, &said))
+        if (undo_config_locked(&u, buf_view(&rest), &left, &said))
             code = CMD_FAILED;
         buf_fini(&u.text);
     }

@@ -234,7 +234,8 @@ static bool take_entry(struct host_setup *s, struct host_setup_file *f,
     if (!name.n || f->servers == HOST_SETUP_ENTRIES)
         return false;
     struct value *copy = value_copy(&s->arena, theirs, &budget);
-    copy->key = name;
+    if (copy)
+        copy->key = name;
     struct value *entry = copy ? import_entry(&s->arena, f->host, copy, &problems) : NULL;
     if (entry && is_own(s, entry)) {
         problems_fini(&problems);

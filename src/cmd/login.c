@@ -16,6 +16,7 @@
 #include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 enum { OPT_NO_BROWSER = ARGS_OWN, OPT_DEVICE, OPT_TIMEOUT };
@@ -247,10 +248,14 @@ static void on_signal(void *arg, int signo)
     finish(arg, CMD_FAILED);
 }
 
-/* Watches a copy of the standard input, because poll_new takes the descriptor over. */
+/* Watches a copy of the standard input, because poll_new takes the descriptor over. Files and
+ * /dev/null cannot be polled, and nobody pastes an address there. */
 static void mind_input(struct login_run *r)
 {
-    int fd = fcntl(STDIN_FILENO, F_DUPFD_CLOEXEC, 0);
+    struct stat st;
+    bool watched = isatty(STDIN_FILENO) ||
+                   (fstat(STDIN_FILENO, &st) == 0 && (S_ISFIFO(st.st_mode) || S_ISSOCK(st.st_mode)));
+    int fd = watched ? fcntl(STDIN_FILENO, F_DUPFD_CLOEXEC, 0) : -1;
 
     if (fd >= 0)
         r->input = poll_new(r->loop, fd, on_input, r);

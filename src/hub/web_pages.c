@@ -106,12 +106,16 @@ static bool may_end(void *arg, struct browser_session *session)
     struct web_pages *w = arg;
     const struct view *v = browser_session_view(session);
 
-    if (w->is_closing)
-        return true; /* the endpoints are gone already */
-    if (session == w->hosted || endpoints_sessions_at(w->endpoints, v))
-        return false;
-    endpoints_leave(w->endpoints, v);
-    return true;
+    /* When all is closed, the endpoints are gone already. */
+    return w->is_closing || (session != w->hosted && !endpoints_sessions_at(w->endpoints, v));
+}
+
+static void ending(void *arg, struct browser_session *session)
+{
+    struct web_pages *w = arg;
+
+    if (!w->is_closing)
+        endpoints_leave(w->endpoints, browser_session_view(session));
 }
 
 /* --- agents of one session --- */
@@ -286,7 +290,8 @@ struct web_pages *web_pages_new(struct loop *loop, const struct config *c, struc
                                   .n_joins = n_joins,
                                   .arg = w,
                                   .opened = on_opened,
-                                  .may_end = may_end});
+                                  .may_end = may_end,
+                                  .ending = ending});
     front_route_pages(front, doors_want, on_page, w);
     return w;
 }

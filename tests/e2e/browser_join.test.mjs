@@ -3,7 +3,7 @@
 // The server here is another Rialto, which speaks to agents like btcp-server and like the document.
 import assert from 'node:assert/strict';
 import test from 'node:test';
-import { StdioClient, rialtoBin, sanitizerEnv, tempDir, until, within, writeConfig } from './lib.mjs';
+import { StdioClient, load, rialtoBin, sanitizerEnv, tempDir, until, within, writeConfig } from './lib.mjs';
 import { agent, greet, page, serveBrowser, text } from './browser_lib.mjs';
 
 const named = (name) => ({ ...greet, name });
@@ -57,6 +57,30 @@ for (const scheme of ['http', 'ws']) {
     assert.match(await client.text('first'), /again/);
   });
 }
+
+// Every connection counted as a success, so a server that had not this session was tried again every half second, for
+// ever, with two lines in the log each time, one of which said that the server was not there.
+test('a server by ws:// that does not have the session is tried less and less often, and the log says why', async (t) => {
+  const WebSocket = load('ws');
+  const there = new WebSocket.Server({ host: '127.0.0.1', port: 0 });
+  await new Promise((resolve) => { there.on('listening', resolve); });
+  t.after(() => there.close());
+  let tries = 0;
+  there.on('connection', (ws) => {
+    tries++;
+    ws.on('message', (data) => {
+      const { id } = JSON.parse(data);
+      if (id !== undefined) ws.send(JSON.stringify({ jsonrpc: '2.0', id, error: { code: -32001, message: 'Session not found' } }));
+    });
+  });
+  const here = await serveBrowser(t, { browser: { join: [{ url: `ws://127.0.0.1:${there.address().port}`, session: 'one' }] } });
+  await until('the fourth try', () => tries === 4, 20_000);
+  const began = Date.now();
+  await until('the fifth try', () => tries === 5, 20_000);
+  assert.ok(Date.now() - began > 1500, `after ${Date.now() - began} ms`); // half of the fourth pause, which is 4 s
+  assert.equal(here.stderr().match(/does not have this session/g)?.length, 1, here.stderr());
+  assert.doesNotMatch(here.stderr(), /joined the BTCP server|is not there/);
+});
 
 test('rialto browser --join: one server on stdin and stdout', async (t) => {
   const there = await serveBrowser(t);

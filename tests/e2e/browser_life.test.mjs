@@ -52,6 +52,24 @@ for (const [name, open] of Object.entries(everyDialect)) {
   });
 }
 
+// The ping that the page had not answered ended with its last connection. The next connection of that page freed it
+// once more, and the daemon crashed.
+test('a page that did not answer, lost its connection and comes back', async (t) => {
+  const server = await serveBrowser(t);
+  const first = (await page(t, server, 'S', [greet], '&clientId=tab')).answer(() => text('Hi'));
+  const client = await agent(server, 'S');
+  assert.equal((await client.call('greet', {})).result.content[0].text, 'Hi');
+  await new Promise((resolve) => { setTimeout(resolve, 200); });
+  first.pongs = false;
+  first.answer(() => new Promise(() => {}));
+  assert.match(await failure(client), silent);
+  first.ws.terminate();
+  await first.closed;
+  (await page(t, server, 'S', [greet], '&clientId=tab')).answer(() => text('Hi again'));
+  await client.waitFor('greet');
+  assert.equal((await client.call('greet', {})).result.content[0].text, 'Hi again');
+});
+
 test('a page that has taken a call has the time of the call, and those that come meanwhile wait for it', async (t) => {
   const server = await serveBrowser(t);
   const busy = await page(t, server, 'S', [{ ...greet, name: 'slow' }, greet]);

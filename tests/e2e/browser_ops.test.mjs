@@ -4,6 +4,7 @@ import assert from 'node:assert/strict';
 import test from 'node:test';
 import { exchange, fake, logged, rialto, tempDir, until, within } from './lib.mjs';
 import { Socket, agent, greet, page, post, serveBrowser, stream, text } from './browser_lib.mjs';
+import { ModernClient } from './peers.mjs';
 
 const get = async (server, where) => (await exchange(server.origin + where, { method: 'GET' })).text;
 
@@ -329,6 +330,28 @@ test('flow 12, limits: a POST too large, too many sessions', async (t) => {
   assert.match((await socket.request('hello', { clientType: 'browser', sessionId: 'W' })).error.message, /^No session/);
   assert.match((await post(server, '/register', { id: 1, method: 'tools/register', params: { sessionId: 'X', tools: [] } })).text, /Not in a session/);
   assert.ok(events.text.length > 0);
+});
+
+// Looking for the session that makes room closed the endpoints of every session that was considered, so agents of
+// sessions that stayed lost their streams.
+test('a session that makes room for another ends alone: agents of the others keep their streams', async (t) => {
+  const names = ['A', 'B', 'C', 'D', 'E', 'F'];
+  const server = await serveBrowser(t, { limits: { sessions: names.length } });
+  const listens = [];
+  for (const name of names) {
+    const gone = await page(t, server, name, [greet]);
+    const listen = await new ModernClient(`${server.url}?session=${name}`).listen({ toolsListChanged: true });
+    listens.push(listen);
+    t.after(() => listen.close());
+    gone.ws.close();
+    await gone.closed;
+    await new Promise((resolve) => { setTimeout(resolve, 20); });
+  }
+  await new Promise((resolve) => { setTimeout(resolve, 300); });
+  await page(t, server, 'new', [greet]);
+  await until('the end of the oldest', () => listens[0].ended);
+  await new Promise((resolve) => { setTimeout(resolve, 300); });
+  assert.deepEqual(names.filter((_, i) => listens[i].ended), ['A']);
 });
 
 test('the end of the bridge: pages are told, their calls end', async (t) => {

@@ -1,7 +1,8 @@
 // `rialto setup`: the servers of every host program are moved into the user's rialto.yaml, and Rialto is put in
 // instead, with nothing else changed in the hosts' files; --undo restores them. Samples of each host.
 import assert from 'node:assert/strict';
-import { execFileSync } from 'node:child_process';
+import { execFileSync, spawn } from 'node:child_process';
+import { once } from 'node:events';
 import fs from 'node:fs';
 import path from 'node:path';
 import { test } from 'node:test';
@@ -211,6 +212,32 @@ test('a user who has a rialto.yaml keeps every byte of it', async () => {
   assert.equal(refused.code, 1);
   assert.match(refused.stderr, /rialto\.yaml: the file is of a form[^]*nothing was changed/);
   assert.deepEqual(everything(h.dir), before);
+});
+
+// The text of a path was read after the buffer that holds it had moved to make room for its NUL.
+test('undo with a configuration whose path fills a buffer exactly', async () => {
+  const h = home('cursor');
+  const inside = path.join(h.dir, 'x'.repeat(128 - path.join(h.dir, '/.config/rialto/rialto.yaml').length - 1));
+  const env = { ...h.env, XDG_CONFIG_HOME: path.join(inside, '.config') };
+  const run = (...args) => rialto(['setup', ...args], { env, cwd: h.dir });
+  assert.equal(path.join(inside, '.config/rialto/rialto.yaml').length, 128);
+  assert.equal((await run('--yes')).code, 0);
+  const undone = await run('--undo');
+  assert.equal(undone.code, 0, undone.stderr);
+  assert.match(undone.stdout, /\/rialto\.yaml: removed/);
+});
+
+// Undo read the configuration, and wrote it some time later: what another program had added in between was lost.
+test('undo waits for a program that edits the configuration', async () => {
+  const h = home('cursor');
+  assert.equal((await h.run('--yes')).code, 0);
+  const text = fs.readFileSync(h.config, 'utf8');
+  const editor = spawn('flock', [path.dirname(h.config), 'sh', '-c', `echo locked; sleep 1.5; echo '# mine' >> '${h.config}'`], { stdio: ['ignore', 'pipe', 'inherit'] });
+  await once(editor.stdout, 'data');
+  const undone = await h.run('--undo');
+  assert.equal(undone.code, 0, undone.stderr);
+  assert.ok(text.includes('servers:'));
+  assert.match(fs.readFileSync(h.config, 'utf8'), /# mine/);
 });
 
 test('a name that was taken since: undo refuses and names the file', async () => {

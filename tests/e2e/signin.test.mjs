@@ -2,7 +2,7 @@
 // and without, by the API, by agents of both eras, by a device code, as a service; renewing; logging
 // out; and everything that can go wrong.
 import assert from 'node:assert/strict';
-import { spawn } from 'node:child_process';
+import { execFile, spawn } from 'node:child_process';
 import { createHash, generateKeyPairSync } from 'node:crypto';
 import fs from 'node:fs';
 import path from 'node:path';
@@ -84,6 +84,23 @@ test('a pasted address does it as well, with the daemon and without', async (t) 
     login.paste(back);
     const ended = await login.ended;
     assert.equal(ended.code, 0, ended.stderr);
+  }
+});
+
+// Without a daemon the command watches its input for a pasted address. A file or /dev/null, which cron and service
+// managers give, cannot be watched: the program aborted.
+test('rialto login without a daemon, and with nothing to read', async (t) => {
+  const notes = await startProtected(t, await startIssuer(t));
+  const dir = tempDir();
+  const config = writeConfig(dir, { servers: { notes: { url: notes.url } } });
+  const command = `'${rialtoBin}' login notes -c '${config}' --no-browser --timeout 1s`;
+  for (const input of ['/dev/null', config]) {
+    const { status, signal, stderr } = await new Promise((resolve) => {
+      execFile('sh', ['-c', `exec ${command} < '${input}'`], { env: { ...process.env, ...sanitizerEnv, XDG_STATE_HOME: dir, XDG_RUNTIME_DIR: dir } },
+        (error, stdout, text) => resolve({ status: error?.code, signal: error?.signal, stderr: text }));
+    });
+    assert.deepEqual([status, signal], [1, null], stderr);
+    assert.match(stderr, /nobody signed in in time/);
   }
 });
 
