@@ -121,7 +121,7 @@ static void find_tools(struct search_provider *s, struct call *call, struct span
         return;
     }
     if (limit.type != JSON_NONE && (!json_int(limit.value, &wanted) || wanted < 1)) {
-        tool_fail(call, "'limit' must be a whole number from 1 to 50");
+        tool_fail(call, "'limit' must be a whole number from 1 on; at most 50 tools are found");
         return;
     }
     json_unescape(&question, query.value);

@@ -355,7 +355,8 @@ test('a session that makes room for another ends alone: agents of the others kee
 });
 
 test('the end of the bridge: pages are told, their calls end', async (t) => {
-  const server = await serveBrowser(t);
+  const state = tempDir();
+  const server = await serveBrowser(t, {}, { state });
   const socket = await page(t, server, 'S', [greet]);
   const events = await stream(t, server, '/events?sessionId=T&clientType=browser');
   const relay = new Socket(t, server, '/', {}, ['webmcp.v1']);
@@ -368,8 +369,8 @@ test('the end of the bridge: pages are told, their calls end', async (t) => {
   assert.equal(await within(10_000, 'the close', relay.closed), 1001);
   await until('the end of the stream', () => events.ended);
   assert.ok(await within(10_000, 'the answer', answer));
-  // Another bridge works at once.
-  const again = await serveBrowser(t);
+  // The next bridge on the same state works at once.
+  const again = await serveBrowser(t, {}, { state });
   await page(t, again, 'S', [greet]);
   assert.deepEqual(await (await agent(again, 'S')).toolNames(), ['greet']);
 });

@@ -4,10 +4,11 @@ import assert from 'node:assert/strict';
 import fs from 'node:fs';
 import path from 'node:path';
 import { after, before, test } from 'node:test';
-import { exchange, fake, fakeBin, HttpClient, serve, serveAndConnect, until } from './lib.mjs';
+import { exchange, fake, fakeBin, HttpClient, load, serve, serveAndConnect, until } from './lib.mjs';
 import { launch } from './browser_chromium_lib.mjs';
 import { accessible, LONG, open as openPage, shoot, shows, visit } from './page_lib.mjs';
 
+const YAML = load('yaml');
 let browser, close;
 before(async () => { browser = await launch({ after: (end) => { close = end; } }); });
 after(() => close?.());
@@ -38,9 +39,11 @@ test('without a configuration a server is added, and the file is made and follow
   // The server is edited, disabled and enabled, removed.
   await page.getByRole('link', { name: 'mine', exact: true }).click();
   await page.getByRole('button', { name: 'Edit mine' }).click();
-  await dialog.getByLabel('Arguments', { exact: true }).fill('--name other');
+  // Quotes inside a word split it: --x="a b" became two arguments.
+  await dialog.getByLabel('Arguments', { exact: true }).fill(`--name x="a b"c --name 'o t' --name other`);
   await dialog.getByRole('button', { name: 'Save' }).click();
   await until('the file', () => /other/.test(fs.readFileSync(file, 'utf8')));
+  assert.deepEqual(YAML.parse(fs.readFileSync(file, 'utf8')).servers.mine.args, ['--name', 'x=a bc', '--name', 'o t', '--name', 'other']);
   await page.getByRole('button', { name: 'Disable mine' }).click();
   await page.getByRole('button', { name: 'Enable mine' }).waitFor();
   // A page that is opened later lists the disabled server, too: it was listed only in pages that had seen it disabled.

@@ -314,6 +314,24 @@ test('a server that has the result at once although a task was wanted: a task th
   assert.deepEqual(list.map((x) => [x.taskId, x.status]), [[id, 'completed']]);
 });
 
+// Structured content that need not be an object is wrapped for agents of the initialize era, and so is the schema that they
+// list. Results of tasks were not wrapped, and did not match their schema.
+test('the result of a task is wrapped as its listed schema says', async (t) => {
+  const server = await serve(t, { servers: { up: entry('modern', '--any') } });
+  const agent = await new LegacyAgent(`${server.url}/up`).connect(t);
+  await agent.http.waitFor('slow');
+  const listed = (await agent.request('tools/list')).result.tools.find((tool) => tool.name === 'slow');
+  assert.deepEqual(Object.keys(listed.outputSchema.properties), ['result']);
+  const made = await agent.create('slow', { tag: 'x', ms: 20 });
+  assert.deepEqual((await agent.end(agent.idOf(made))).result.structuredContent, { result: { tag: 'x' } });
+  const run = await agent.request('tools/call', { name: 'slow', arguments: { tag: 'y', ms: 20 } });
+  assert.deepEqual(run.result.structuredContent, { result: { tag: 'y' } });
+  const kept = await agent.create('maybe');
+  assert.deepEqual((await agent.end(agent.idOf(kept))).result.structuredContent, { result: { tag: 'now' } });
+  const modern = new ModernAgent(`${server.url}/up`);
+  assert.deepEqual((await modern.end(modern.idOf(await modern.create('slow', { tag: 'z', ms: 20 })))).result.structuredContent, { tag: 'z' });
+});
+
 test('a tool that may be a task is one for an agent of the stateless era that takes them', async (t) => {
   const server = await start(t, { up: entry('legacy') });
   const made = await new ModernAgent(server.url).create('up__maybe');

@@ -2,11 +2,10 @@
 import { make, put } from './dom.js';
 import { dialog } from './notice.js';
 
-/** Splits a command line into words; quotes around a word keep spaces. */
+/** Splits a command line into words; quotes keep spaces, also inside of a word: --x="a b". */
 export function words(text) {
-  const found = [];
-  for (const [, double, single, plain] of text.matchAll(/"((?:[^"\\]|\\.)*)"|'([^']*)'|(\S+)/g)) found.push(double !== undefined ? double.replace(/\\(.)/g, '$1') : single ?? plain);
-  return found;
+  const bare = (word) => word.replace(/"((?:[^"\\]|\\.)*)"|'([^']*)'/g, (_, double, single) => single ?? double.replace(/\\(.)/g, '$1'));
+  return (text.match(/(?:"(?:[^"\\]|\\.)*"|'[^']*'|\S)+/g) ?? []).map(bare);
 }
 const unwords = (args) => args.map((a) => (/^[^\s"']+$/.test(a) ? a : `"${a.replace(/(["\\])/g, '\\$1')}"`)).join(' ');
 const lines = (text, by) => Object.fromEntries(text.split('\n').map((l) => l.trim()).filter(Boolean).map((l) => { const [, k, v] = l.match(by) ?? [null, l, '']; return [k.trim(), v.trim()]; }));

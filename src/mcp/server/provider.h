@@ -27,7 +27,6 @@ struct mcp_parcel {
     const char *version; /* protocol revision to declare; NULL while none is agreed on */
     bool modern;         /* a request of the stateless era: headers repeat the body, no session */
     struct span headers; /* more header lines the request must carry on HTTP ("K: v\r\n") */
-    uint64_t about;      /* of an answer: our request during which the server asked, or 0 */
     struct span own_id;  /* the raw id that the client gave the request, where it is known */
 };
 

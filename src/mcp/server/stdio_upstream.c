@@ -13,6 +13,7 @@
 
 #include <fcntl.h>
 #include <stdio.h>
+#include <unistd.h>
 
 struct stdio_upstream {
     struct loop *loop;
@@ -409,8 +410,15 @@ static bool link_leave(void *link, struct buf *note, int fds[3], struct buf *ear
     if (!u->child || !u->stream || u->lines.skipping || stream_queued(u->stream) ||
         !child_show_pipes(u->child, fds))
         return false;
-    for (size_t i = 0; i < 3; i++)
-        fds[i] = fcntl(fds[i], F_DUPFD_CLOEXEC, 3);
+    int pipes[3] = {fds[0], fds[1], fds[2]};
+    for (int i = 0; i < 3; i++) {
+        fds[i] = fcntl(pipes[i], F_DUPFD_CLOEXEC, 3);
+        if (fds[i] >= 0)
+            continue;
+        while (i > 0) /* no free descriptors: it is tried again, as when a call is open */
+            close(fds[--i]);
+        return false;
+    }
     json_out_number(note, "last_id", mcp_provider_last_id(u->provider));
     put_greetings(u, note);
     buf_span(early, buf_view(&u->lines.tail));

@@ -130,7 +130,10 @@ void task_errand_end_with(struct mcp_provider *p, struct sent *sent, struct span
         return;
     }
     if (p->modern && !task_errand_for_modern(c)) {
-        legacy_put_result(&legacy, OP_CALL_TOOL, result, false);
+        struct span tool = c->op == OP_CALL_TOOL ? span_of(c->name, c->name_n)
+                           : t                   ? span_str(t->tool)
+                                                 : SPAN_EMPTY;
+        legacy_put_result(&legacy, OP_CALL_TOOL, result, upstream_gives_any(p, tool));
         result = buf_view(&legacy);
     }
     task_text_relate(&body, result, t ? span_str(t->id) : SPAN_EMPTY);

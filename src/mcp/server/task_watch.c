@@ -145,7 +145,7 @@ bool task_watch_ask(struct mcp_provider *p, const struct mcp_message *m, uint64_
     if ((ask->needs & ~watch->answers) || watch->n_questions == MAX_QUESTIONS) {
         rpc_put_error(p->ops->begin(p->link), m->rpc.id, RPC_METHOD_NOT_FOUND,
                       SPAN("The client of this task cannot be asked that"), SPAN_EMPTY);
-        upstream_send(p, (struct mcp_parcel){.kind = RPC_ERROR, .about = watch->sent->id});
+        upstream_send(p, (struct mcp_parcel){.kind = RPC_ERROR});
         return true;
     }
     struct task_question *q = MEM_NEW(struct task_question);
@@ -187,7 +187,7 @@ void task_watch_answer(struct mcp_provider *p, struct task_errand *watch, struct
         BUF_SCOPED body = {0};
         task_text_relate(&body, response, span_str(watch->own));
         rpc_put_result(p->ops->begin(p->link), span_str(q->id), buf_view(&body));
-        upstream_send(p, (struct mcp_parcel){.kind = RPC_RESULT, .about = watch->sent->id});
+        upstream_send(p, (struct mcp_parcel){.kind = RPC_RESULT});
         question_free(watch, q);
     }
 }

@@ -159,13 +159,11 @@ void upstream_withdraw(struct mcp_provider *p, uint64_t id, const char *reason)
 
 /* --- verbs --- */
 
-/* Was the tool's outputSchema changed for agents of the initialize era (legacy.h)? */
-static bool gives_any(const struct mcp_provider *p, const struct call *call)
+bool upstream_gives_any(const struct mcp_provider *p, struct span own)
 {
     const struct catalog *c = p->core.catalog;
-    struct span own = span_of(call->name, call->name_n);
 
-    for (size_t i = 0; p->gives_any && call->op == OP_CALL_TOOL && i < c->n[ITEM_TOOL]; i++) {
+    for (size_t i = 0; p->gives_any && i < c->n[ITEM_TOOL]; i++) {
         const struct item *tool = &c->items[ITEM_TOOL][i];
         if ((tool->flags & ITEM_GIVES_ANY) && span_eq(tool->own.n ? tool->own : tool->name, own))
             return true;
@@ -189,7 +187,9 @@ static void call_answered(struct mcp_provider *p, struct sent *sent, const struc
     if (sent->made) {
         outcome = as_tools_outcome(sent->made, &outcome, &body);
     } else if (ok && (p->modern || p->gives_any) && !(sent->call->answers & ANSWERS_BY_RETRY)) {
-        legacy_put_result(&body, sent->call->op, outcome.body, gives_any(p, sent->call));
+        const struct call *c = sent->call;
+        bool wrap = c->op == OP_CALL_TOOL && upstream_gives_any(p, span_of(c->name, c->name_n));
+        legacy_put_result(&body, c->op, outcome.body, wrap);
         outcome.body = buf_view(&body);
     }
     call_done(sent->call, &outcome);
@@ -471,7 +471,7 @@ static void on_answer(struct peer *self, struct call *call, struct span key,
     }
     /* The key is the raw id of the server's own request. */
     mcp_outcome_put(p->ops->begin(p->link), key, call->op, &told);
-    upstream_send(p, (struct mcp_parcel){.kind = RPC_RESULT, .about = sent ? sent->id : 0});
+    upstream_send(p, (struct mcp_parcel){.kind = RPC_RESULT});
 }
 
 /* Pass a client's notifications/cancelled on, with our id instead of the client's. */

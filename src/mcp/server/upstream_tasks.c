@@ -360,7 +360,9 @@ static bool keep_result(struct mcp_provider *p, struct sent *sent, struct span r
     BUF_SCOPED kept = {0}, state = {0}, body = {0};
     char now[32];
 
-    legacy_put_result(&kept, OP_CALL_TOOL, result, false);
+    const struct call *c = sent->call;
+    legacy_put_result(&kept, OP_CALL_TOOL, result,
+                      upstream_gives_any(p, span_of(c->name, c->name_n)));
     task_text_time(now, tasks_now(task_errand_tasks(p)));
     bool failed = json_get(result, "isError").type == JSON_TRUE;
     buf_printf(&state,
