@@ -96,7 +96,11 @@ test('a relay peer, message by message; what it may not do', async (t) => {
   peer.send({ type: 'relay/invoke', callId: 'left', toolName: 'slow', args: {} });
   await slow.find('the call', (m) => m.type === 'invoke');
   peer.ws.terminate();
-  await until('the end of the call', async () => (await (await agent(server)).call('greet', {})).result);
+  await until('the end of the call', async () => {
+    const calls = JSON.parse((await exchange(`${server.origin}/api/calls`, { method: 'GET' })).text);
+    return !['running', 'waiting'].includes(calls.find((c) => c.name === 'slow').state);
+  });
+  assert.ok((await (await agent(server)).call('greet', {})).result);
   // A web page cannot be a relay, whatever subprotocol it asks for.
   const web = { Origin: server.origin };
   await assert.rejects(new Socket(t, server, '/', web, ['webmcp-relay.v1']).opened, /HTTP 4\d\d/);
