@@ -206,6 +206,9 @@ struct page_errand *page_errand_call(struct page *p, struct span params, uint64_
      * works on a call may be too busy to answer a ping. */
     if (!p->has_answered || now - p->heard_at > FRESH_MS)
         page_errand_ask_life(p, 0);
+    /* The ping that is not answered may be an older one, which has more time than a call. */
+    if (p->life && !next_call(p))
+        timer_set(timers_of(p), &p->life->timer, LIFE_MS);
     struct page_errand *e = errand_new(p, ERRAND_CALL, timeout);
     if (p->dialect->put_call)
         p->dialect->put_call(&text, e->n, params);

@@ -122,6 +122,12 @@ static void tab_open(struct tab *t, struct site *s)
     WAIT(s, strstr(t->last, "hello/accepted"));
 }
 
+static void tab_close(struct tab *t, struct site *s)
+{
+    ws_close(t->ws, 1000, "");
+    WAIT(s, !t->ws);
+}
+
 /* Lets the keep-alive timer fire, as after 15 s. */
 static void keep_alive(struct site *s)
 {
@@ -149,6 +155,30 @@ static void test_silence(void **state)
     assert_non_null(tab.ws);
     ws_send(tab.ws, WS_TEXT, SPAN("{\"type\":\"pong\"}"));
     WAIT(s, !page->silent);
+    tab_close(&tab, s);
+}
+
+/* A page has 10 s to answer the ping that keeps its connection alive. A call that came meanwhile had
+ * to wait for the rest of that time, although a page that does not answer shows within 2 s. */
+static void test_call_after_keep_alive(void **state)
+{
+    struct site *s = *state;
+    struct tab tab = {0};
+
+    tab_open(&tab, s);
+    struct page *page = LIST_FIRST(&s->browser->pipes, struct pipe, node)->page;
+    keep_alive(s);
+    WAIT(s, strstr(tab.last, "\"ping\""));
+    ws_send(tab.ws, WS_TEXT, SPAN("{\"type\":\"pong\"}"));
+    WAIT(s, page->answers_pings && !page->life);
+    keep_alive(s);
+    WAIT(s, page->life);
+    uint64_t began = loop_now(s->loop);
+    struct page_errand *e = page_errand_call(page, SPAN("{\"name\":\"t\"}"), 60 * 1000);
+    assert_true(e->held.n > 0);
+    WAIT(s, page->silent);
+    assert_in_range(loop_now(s->loop) - began, 1000, 5000);
+    tab_close(&tab, s);
 }
 
 /* --- too much --- */
@@ -248,6 +278,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test_setup_teardown(test_silence, site_open, site_close),
+        cmocka_unit_test_setup_teardown(test_call_after_keep_alive, site_open, site_close),
         cmocka_unit_test_setup_teardown(test_too_many_posts, site_open, site_close),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
