@@ -1,5 +1,5 @@
 /* A BTCP agent: joining a session, calls and their answers, notices about changed tools. Called by
- * doors.c, sender.c, relay.c, session.c, pipe.c and browser.c, and by the core when calls end. */
+ * routes.c, sender.c, relay.c, session.c, pipe.c and browser.c, and by the core when calls end. */
 #include "browser/agent.h"
 
 #include "base/mem.h"

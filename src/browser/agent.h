@@ -19,8 +19,8 @@ struct agent {
     struct pipe *pipe;       /* NULL for an agent of one POST */
     struct http_exchange *x; /* the POST that waits for the answer; or NULL */
     const struct dialect *dialect;
-    char *client;      /* the client id in its POSTs; may be NULL */
-    char *own;         /* the session id that it invented for itself; may be NULL */
+    char *client; /* the client id in its POSTs; may be NULL */
+    char *own;    /* the session id that it invented for itself; may be NULL */
     bool had_pages;
     uint64_t n_pushed;
     struct deferred end;

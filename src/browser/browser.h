@@ -1,10 +1,10 @@
 /*
  * browser: tools that live in web pages.
  *
- * Pages connect in any dialect of BTCP to the daemon's HTTP port (doors.c has the table) and
+ * Pages connect in any dialect of BTCP to the daemon's HTTP port (routes.c has the table) and
  * register tools; each *session* (one or several pages) is a provider of the core with a view of
  * its own. BTCP agents, which are consumers of a session, use the same routes. All HTTP and
- * WebSocket requests for this family go through doors.h.
+ * WebSocket requests for this family go through routes.h.
  */
 #ifndef RIALTO_BROWSER_BROWSER_H
 #define RIALTO_BROWSER_BROWSER_H

@@ -1,5 +1,5 @@
 /* The rows of the BTCP dialects D1 to D8, and their error numbers; relay.c has the rows of MCP-B.
- * Used by doors.c, pipe.c and join.c, which give each connection or request a dialect, and by
+ * Used by routes.c, pipe.c and join.c, which give each connection or request a dialect, and by
  * agent.c and sender.c for error numbers. */
 #include "browser/dialect.h"
 

@@ -1,4 +1,4 @@
-/* Finds and serves the scripts and pages that are built into the program. Called by doors.c. */
+/* Finds and serves the scripts and pages that are built into the program. Called by routes.c. */
 #include "browser/files.h"
 
 #include "io/http_server.h"

@@ -1,5 +1,5 @@
 /* A page: its connections, its name for people, and the tools that it registered. Called by
- * doors.c, pipe.c, sender.c, relay.c, join.c, session.c, page_errand.c, grants.c, open_page.c and
+ * routes.c, pipe.c, sender.c, relay.c, join.c, session.c, page_errand.c, grants.c, open_page.c and
  * browser.c. */
 #include "browser/page.h"
 

@@ -1,5 +1,5 @@
 /* One connection of a page or an agent (WebSocket, event stream or Unix socket): sending,
- * receiving, the rate limit, closing; and the Unix socket that we listen on. Called by doors.c,
+ * receiving, the rate limit, closing; and the Unix socket that we listen on. Called by routes.c,
  * relay.c and the other files of browser/. */
 #include "browser/pipe.h"
 

@@ -2,7 +2,7 @@
  * The protocol of MCP-B's local relay, which pages with its embed.js speak: JSON objects with a
  * `type` instead of JSON-RPC, on a WebSocket that asks for the subprotocol webmcp.v1. A tab is a
  * session, named by its tabId. Other relays ask for webmcp-relay.v1 and are agents. Called by
- * doors.c, by guide.c for the answers of webmcp_* tools, and through the dialects' functions.
+ * routes.c, by guide.c for the answers of webmcp_* tools, and through the dialects' functions.
  */
 #include "browser/relay.h"
 

@@ -1,4 +1,4 @@
-/* The list of what D6 pages registered, with loading and saving the JSON file. Called by doors.c
+/* The list of what D6 pages registered, with loading and saving the JSON file. Called by routes.c
  * when such a page registers or comes back, and by browser.c at start and end and when a session
  * ends. */
 #include "browser/remotes.h"

@@ -1,5 +1,5 @@
-/* The table of BTCP methods with a handler for each, and the replies. Called by doors.c, pipe.c and
- * relay.c for messages of pages and agents, and by join.c for responses of servers. */
+/* The table of BTCP methods with a handler for each, and the replies. Called by routes.c, pipe.c
+ * and relay.c for messages of pages and agents, and by join.c for responses of servers. */
 #include "browser/sender.h"
 
 #include "base/log.h"

@@ -5,7 +5,7 @@
 #include "base/id.h"
 #include "base/log.h"
 #include "base/mem.h"
-#include "browser/doors.h"
+#include "browser/routes.h"
 #include "hub/places.h"
 #include "io/ws.h"
 
@@ -239,7 +239,7 @@ static void on_page(void *owner, const struct caller *caller, struct http_exchan
     struct web_pages *w = owner;
 
     (void)path;
-    doors_handle(w->browser, caller, x, req);
+    routes_handle(w->browser, caller, x, req);
 }
 
 struct web_pages *web_pages_new(struct loop *loop, const struct config *c, struct bridge *bridge,
@@ -292,7 +292,7 @@ struct web_pages *web_pages_new(struct loop *loop, const struct config *c, struc
                                   .opened = on_opened,
                                   .may_end = may_end,
                                   .ending = ending});
-    front_route_pages(front, doors_want, on_page, w);
+    front_route_pages(front, routes_want, on_page, w);
     return w;
 }
 

@@ -4,7 +4,7 @@
  */
 #include "../unit.h"
 #include "browser/agent.h"
-#include "browser/doors.h"
+#include "browser/routes.h"
 #include "browser/grants.h"
 #include "browser/page_errand.h"
 #include "browser/pipe.h"
@@ -40,7 +40,7 @@ static void handle(void *owner, struct http_exchange *x, const struct http_reque
 {
     struct site *s = owner;
 
-    doors_handle(s->browser, &(struct caller){0}, x, req);
+    routes_handle(s->browser, &(struct caller){0}, x, req);
 }
 
 static void part_closed(void *arg)
