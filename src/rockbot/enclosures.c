@@ -251,14 +251,15 @@ static void upload(struct enclosures *f, const struct config_attachments *rules,
     put_form(&body, &type, rules, name, fd, &code);
     put_path(&path, rules, SPAN_EMPTY);
     if (code == 0)
-        f->request = host->request(host->arg, p,
-                                   &(struct bus_request){.method = "POST",
-                                                         .path = buf_cstr(&path),
-                                                         .type = buf_cstr(&type),
-                                                         .body = &body,
-                                                         .max = ANSWER_MAX,
-                                                         .timeout = f->job->budget},
-                                   on_uploaded, f);
+        f->request =
+            host->request(host->arg, p,
+                          &(struct bus_request){.method = "POST",
+                                                .path = buf_cstr(&path),
+                                                .type = buf_cstr(&type),
+                                                .body = &body,
+                                                .max = ANSWER_MAX,
+                                                .timeout = f->job->budget + JOB_ENDS_FIRST_MS},
+                          on_uploaded, f);
     if (!f->request)
         fail_file(f, "invalid_arguments",
                   code ? "a file cannot be read"
@@ -567,7 +568,7 @@ static void download(struct enclosures *f, const struct config_attachments *rule
                                &(struct bus_request){.method = "GET",
                                                      .path = buf_cstr(&path),
                                                      .max = ATTACHMENT_MAX,
-                                                     .timeout = f->job->budget},
+                                                     .timeout = f->job->budget + JOB_ENDS_FIRST_MS},
                                on_downloaded, f);
     if (!f->request)
         fail_saving(f->job, "the server is not reached by HTTP");

@@ -15,6 +15,9 @@
 #include "rockbot/worker.h"
 
 enum { JOB_MAX_CLAIMS = 8 };
+/* When its budget is used up, a job ends its call and its requests itself: their own limits are
+ * this many ms later, so that they are never first. */
+enum { JOB_ENDS_FIRST_MS = 2000 };
 /* The questions of servers that get an answer on every job's call: they are handed back or
  * declined. */
 enum { JOB_ANSWERS = ANSWERS_ELICIT_FORM | ANSWERS_ELICIT_URL };

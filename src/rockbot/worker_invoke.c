@@ -336,7 +336,7 @@ static void call_tool(struct job *j)
     }
     struct request request = {.op = OP_CALL_TOOL,
                               .name = arena_span(&j->arena, t->public_name),
-                              .timeout = j->budget + MARGIN_MS, /* the job's timer ends it first */
+                              .timeout = j->budget + JOB_ENDS_FIRST_MS,
                               .answers = host->asking(host->arg, p).off ? 0 : JOB_ANSWERS,
                               .party = map_hash(j->agent)};
     BUF_SCOPED params = {0}, meta = {0};

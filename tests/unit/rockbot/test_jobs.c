@@ -61,6 +61,63 @@ static void test_timeout(void **state)
     rig_end(&r);
 }
 
+static uint64_t asked_for; /* the time limit of the last request for a file */
+
+static const struct config_attachments *files(void *arg, const struct provider *p)
+{
+    static const char *tools[] = {"echo"};
+    static const struct config_attachments rules = {
+        .given = true, .endpoint = "/files", .inbound = {.items = tools, .n = 1}};
+
+    (void)arg, (void)p;
+    return &rules;
+}
+
+/* A host that does not answer. */
+static struct side_request *request(void *arg, const struct provider *p,
+                                    const struct bus_request *asked, bus_answer_fn *done,
+                                    void *owner)
+{
+    (void)p, (void)done, (void)owner;
+    asked_for = asked->timeout;
+    return arg;
+}
+
+static void withdraw(struct side_request *r)
+{
+    (void)r;
+}
+
+/*
+ * The download had the same limit as the call. When both ended in the same millisecond, either
+ * could be first, and the agent read that a file was not saved instead of a timeout, after which it
+ * may call again.
+ */
+static void test_a_file_that_does_not_come(void **state)
+{
+    struct rig r;
+
+    (void)state;
+    rig_begin(&r);
+    rig_server(&r, "fs", "echo");
+    r.options.attachments = r.folder;
+    r.host.files = files;
+    r.host.request = request;
+    r.host.withdraw = withdraw;
+    rig_start(&r);
+    rig_next(&r, "tool.meta.mcp.RockBot");
+    rig_send(&r, &(struct rig_request){.topic = "tool.invoke.mcp",
+                                       .type = "RockBot.Tools.ToolInvokeRequest",
+                                       .server = "fs",
+                                       .timeout = "100",
+                                       .body = "{\"toolCallId\":\"h\",\"toolName\":\"echo\","
+                                               "\"arguments\":{\"id\":\"a\",\"mode\":\"save\"}}"});
+    assert_body_has(rig_next(&r, RESULTS), "timed out: the files of the call were not exchanged "
+                                           "with server 'fs' within 50 ms");
+    assert_true(asked_for > 50);
+    rig_end(&r);
+}
+
 /* The server's configured timeout wins over the agent's, but not over our maximum. */
 static void test_a_limit_of_the_servers_own(void **state)
 {
@@ -584,6 +641,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_timeout),
         cmocka_unit_test(test_an_agent_that_waits_longer_than_others),
+        cmocka_unit_test(test_a_file_that_does_not_come),
         cmocka_unit_test(test_a_limit_of_the_servers_own),
         cmocka_unit_test(test_a_server_that_crashes),
         cmocka_unit_test(test_what_came_while_we_stood_still),
