@@ -1,7 +1,6 @@
 /*
  * config: the readers of JSON and YAML, importers, schema and checks. The first byte chooses the
- * format, and whether keys of features that do not exist yet are read too. A document that was
- * read, written as YAML and read again must be the same tree.
+ * format. A document that was read, written as YAML and read again must be the same tree.
  */
 #include "base/mem.h"
 #include "config/load.h"
@@ -44,7 +43,7 @@ static void check_dump(const struct config *c)
     struct buf yaml = {0};
 
     value_put_yaml(&yaml, schema_dump(&a, c));
-    struct config *again = config_parse(buf_view(&yaml), CONFIG_YAML, false, &ps);
+    struct config *again = config_parse(buf_view(&yaml), CONFIG_YAML, &ps);
     if (!again)
         abort();
     config_free(again);
@@ -60,7 +59,7 @@ static void check_convert(struct span text, bool json)
     struct buf yaml = {0};
 
     if (config_convert(text, json ? CONFIG_JSON : CONFIG_YAML, NULL, "f", &yaml, &ps)) {
-        struct config *again = config_parse(buf_view(&yaml), CONFIG_YAML, false, &none);
+        struct config *again = config_parse(buf_view(&yaml), CONFIG_YAML, &none);
         if (!again && !strstr(buf_cstr(&yaml), "${")) /* a variable without a value here */
             abort();
         config_free(again);
@@ -71,17 +70,17 @@ static void check_convert(struct span text, bool json)
 }
 
 /* A configuration is refused if and only if there are errors; every problem can be written. */
-static void check_config(struct span text, bool json, bool preview)
+static void check_config(struct span text, bool json)
 {
     struct problems ps = {0};
     struct buf out = {0};
-    struct config *c = config_parse(text, json ? CONFIG_JSON : CONFIG_YAML, preview, &ps);
+    struct config *c = config_parse(text, json ? CONFIG_JSON : CONFIG_YAML, &ps);
 
     if (!c != (ps.errors > 0))
         abort();
     for (size_t i = 0; i < ps.n; i++)
         problem_put_json(&out, &ps.items[i]);
-    if (c && !preview)
+    if (c)
         check_dump(c);
     if (c && !schema_equal("", c, c))
         abort();
@@ -94,11 +93,11 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 {
     if (!size)
         return 0;
-    bool json = data[0] & 1, preview = data[0] & 2;
+    bool json = data[0] & 1;
     struct span text = span_of((const char *)data + 1, size - 1);
 
     check_round_trip(text, json);
-    check_config(text, json, preview);
+    check_config(text, json);
     check_convert(text, json);
     return 0;
 }

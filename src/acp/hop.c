@@ -503,8 +503,8 @@ static void receive_unreadable(struct hop *h, struct span text, struct batch *ba
 
     /* JSON may hold secrets that the redactor has not been told of. */
     bool is_json = json_type_of(span_trim(text)) >= JSON_ARRAY;
-    log_warn(h->label, "sent %zu bytes that are no message (%s)%s" SPAN_FMT, text.n, err_name(code),
-             is_json ? "" : ": ", SPAN_ARG(span_cut(text, 0, is_json ? 0 : 120)));
+    log_warn(h->label, "sent %zu bytes that are not a message (%s)%s" SPAN_FMT, text.n,
+             err_name(code), is_json ? "" : ": ", SPAN_ARG(span_cut(text, 0, is_json ? 0 : 120)));
     buf_printf(&how, "what cannot be read: %s", err_name(code));
     if (code == ERR_DEPTH)
         buf_printf(&how, ", %d levels are allowed", JSON_MAX_DEPTH);

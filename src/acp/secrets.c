@@ -150,7 +150,7 @@ void acp_secrets_put(struct buf *out, struct span message)
     struct showing s = {.out = out, .done = message.p};
 
     if (json_skim(message, NULL, NULL, NULL, NULL)) {
-        buf_printf(out, "(%zu bytes that are no JSON)", message.n);
+        buf_printf(out, "(%zu bytes that are not JSON)", message.n);
         return;
     }
     show(&s, message);

@@ -93,7 +93,7 @@ static void handle_mcp(struct admin *a, struct http_exchange *x, const struct ht
     if (path->verb.n)
         api_no_such_path(x);
     else if (path->caller->viewer)
-        http_refuse(x, 403, "this token may only look",
+        http_refuse(x, 403, "this token is read-only",
                     "its role is viewer (auth.tokens.*.role): calls need one of role: operator");
     else if (api_wants_post(x, req))
         hub_operate(a->hub, path->caller, x, req, path->name);

@@ -66,7 +66,7 @@ static void end_session(const struct admin *a, struct http_exchange *x, const st
 
     if (span_starts(path->name, SPAN("stateless-"))) {
         http_refuse(x, 409, "this caller has no session that could be ended",
-                    "each of its requests stands alone; take its token away");
+                    "each of its requests is independent; revoke its token instead");
         return;
     }
     do

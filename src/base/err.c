@@ -35,7 +35,7 @@ const char *err_name(int code)
         [ERR_SYNTAX - ERR_FIRST] = "syntax error",
         [ERR_DEPTH - ERR_FIRST] = "nested too deeply",
         [ERR_SIZE - ERR_FIRST] = "too large",
-        [ERR_DUPLICATE - ERR_FIRST] = "member stands twice",
+        [ERR_DUPLICATE - ERR_FIRST] = "a member occurs twice",
         [ERR_UTF8 - ERR_FIRST] = "not valid UTF-8",
         [ERR_CONFIG - ERR_FIRST] = "configuration error",
         [ERR_PROTOCOL - ERR_FIRST] = "protocol error",

@@ -42,7 +42,7 @@ static void read_grants(struct kept_grants *k, struct span text)
     enum json_type type;
 
     if (json_skim(text, NULL, NULL, &type, NULL) || type != JSON_OBJECT) {
-        log_warn("browser", "%s is no list of grants; it is not read", k->file);
+        log_warn("browser", "%s is not a list of grants, and is not read", k->file);
         return;
     }
     struct json_iter origins = json_iter(text);

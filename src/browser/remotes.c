@@ -42,7 +42,7 @@ static void read_all(struct remotes *r, struct span text)
     enum json_type type;
 
     if (json_skim(text, NULL, NULL, &type, NULL) || type != JSON_OBJECT) {
-        log_warn("browser", "%s is no list of pages; it is not read", r->file);
+        log_warn("browser", "%s is not a list of pages, and is not read", r->file);
         return;
     }
     struct json_iter it = json_iter(text);

@@ -116,7 +116,7 @@ int amqp_address_parse(struct amqp_address *a, const char *url, struct err *err)
     if (!code && a->user && a->password && a->vhost)
         return 0;
     amqp_address_fini(a);
-    err_set(err, ERR_CONFIG, "the address of the RabbitMQ server makes no sense");
+    err_set(err, ERR_CONFIG, "the address of the RabbitMQ server is not valid");
     err_hint(err, "amqp://USER:PASSWORD@HOST:5672/VHOST?heartbeat=SECONDS; write %%2F for a slash "
                   "in a name, %%40 for @, %%3A for a colon");
     return ERR_CONFIG;

@@ -403,7 +403,7 @@ static void refuse(struct bus *b, enum bus_sent how, bus_sent_fn *done, void *ow
  * so the message counts as sent. */
 static void drop(struct bus *b, struct span topic, bus_sent_fn *done, void *owner)
 {
-    log_warn("bus", "'" SPAN_FMT "' is no topic: a message to it was dropped",
+    log_warn("bus", "'" SPAN_FMT "' is not a topic: a message to it was dropped",
              SPAN_ARG(span_cut(topic, 0, MESSAGE_MAX_WORD)));
     refuse(b, BUS_SENT, done, owner);
 }

@@ -167,7 +167,7 @@ static const char *check_sub(const struct line_conn *c, int64_t sid, struct span
     if (sid < 1 || map_get(&c->places, place_key(&key)))
         return "sid must be a number of 1 or more that is not in use";
     if (!topic_is_pattern(topic))
-        return "topic must be segments parted by dots; * is one of them, # any number";
+        return "topic must be segments separated by dots; * is one of them, # any number";
     if (group.n > MESSAGE_MAX_WORD || memchr(group.p, 0, group.n) || memchr(group.p, '\n', group.n))
         return "group must be a text of at most 255 bytes";
     if (prefetch < 1 || prefetch > PREFETCH_MOST)
@@ -245,7 +245,8 @@ static void do_pub(struct line_conn *c, const struct line *l, struct span id)
     char own_id[ID_TOKEN_SIZE];
 
     if (!topic_is_valid(topic)) {
-        say_err(c, id, "bad_request", "topic must be segments parted by dots, without wildcards");
+        say_err(c, id, "bad_request",
+                "topic must be segments separated by dots, without wildcards");
     } else if (l->slots[LINE_ENV].type != JSON_OBJECT) {
         say_err(c, id, "bad_request", "env must be an object");
     } else if (message_from_json(&m, l->slots[LINE_ENV].value, &texts, &err) < 0) {

@@ -273,7 +273,7 @@ static void publish(void *engine, uint64_t number, struct span topic, const stru
         return; /* the connection is lost, which bus.c learns at the end of this turn */
     /* A `>` makes the subject a pattern for NATS: nobody can be subscribed to such a topic. */
     if (span_find(topic, '>') < topic.n) {
-        log_warn("nats", "'" SPAN_FMT "' is no subject: a message to it was dropped",
+        log_warn("nats", "'" SPAN_FMT "' is not a subject: a message to it was dropped",
                  SPAN_ARG(topic));
         engine_sent(e->bus, number, BUS_SENT);
         return;
@@ -330,8 +330,9 @@ static int check_options(struct nats_client *e, const struct bus_options *option
     BUF_SCOPED json = {0};
 
     if (!nats_prefix_is_valid(options->prefix)) {
-        err_set(err, ERR_CONFIG, "'%s' cannot stand in front of NATS subjects", options->prefix);
-        err_hint(err, "a prefix is one or more words of letters, digits, - and _, parted by dots");
+        err_set(err, ERR_CONFIG, "'%s' cannot be the prefix of NATS subjects", options->prefix);
+        err_hint(err,
+                 "a prefix is one or more words of letters, digits, - and _, separated by dots");
         return ERR_CONFIG;
     }
     if (options->ca && access(options->ca, R_OK) < 0)

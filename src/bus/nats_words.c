@@ -74,7 +74,7 @@ static int add_server(struct nats_address *a, struct span server, struct err *er
         return err_set(err, ERR_CONFIG, "more than %d NATS servers", NATS_MAX_SERVERS);
     char *target = nats_host_port(host);
     if (!target)
-        return err_set(err, ERR_CONFIG, "'" SPAN_FMT "' is no host of a NATS server",
+        return err_set(err, ERR_CONFIG, "'" SPAN_FMT "' is not the host of a NATS server",
                        SPAN_ARG(host));
     buf_printf(&a->label, "%s%s", a->n ? ", " : "", target);
     a->servers[a->n++] = target;

@@ -321,7 +321,8 @@ static bool read_option(const struct args *a, int id, struct audit_wish *w)
     else
         fine = read_moment(a->value, id == OPT_SINCE ? &w->since : &w->until);
     if (!fine)
-        cmd_error(a->command, "'%s' is no time: give 2026-12-31T23:59:59Z, or 2h for two hours ago",
+        cmd_error(a->command,
+                  "'%s' is not a time: give 2026-12-31T23:59:59Z, or 2h for two hours ago",
                   a->value);
     return fine;
 }
@@ -347,7 +348,7 @@ static int run(const struct command *self, int argc, char **argv)
     bool placed = audit_put_paths(c, &file, &head);
     if (!placed || !file.n || (!c->audit.on && access(buf_cstr(&file), F_OK))) {
         cmd_error(self, c->audit.syslog ? "the trail goes to syslog" : "there is no audit trail");
-        cmd_hint("'audit: {}' in the configuration begins one");
+        cmd_hint("'audit: {}' in the configuration starts one");
         config_free(c);
         return CMD_FAILED;
     }

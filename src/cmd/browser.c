@@ -115,7 +115,7 @@ static int host(const struct command *self, const struct config *config, const c
     front_let_in(o.front, "/mcp", FRONT_AGENTS);
     if (listens && front_listen(o.front, &err)) {
         cmd_error(self, "%s", err.text);
-        cmd_hint("something that is no Rialto has this address; choose another one with `listen`");
+        cmd_hint("a program that is not Rialto has this address; choose another one with `listen`");
         code = CMD_FAILED;
         agent_closed(&o);
     } else {
@@ -210,7 +210,7 @@ static int run(const struct command *self, int argc, char **argv)
         return CMD_USAGE;
     bool pairs = a.rest_n == 1 && strcmp(a.rest[0], "pair") == 0;
     if (a.rest_n == 1 && !pairs) {
-        cmd_error(self, "'%s' is nothing to do here; there is 'pair'", a.rest[0]);
+        cmd_error(self, "there is no command 'browser %s', only 'browser pair'", a.rest[0]);
         return CMD_USAGE;
     }
     if (session && !*session)

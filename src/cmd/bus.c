@@ -178,8 +178,8 @@ static int do_tail(const struct command *self, struct bus_wishes *w, const struc
     w->tail.pattern = w->args.rest_n > 1 ? w->args.rest[1] : "#";
     w->tail.json = w->args.json;
     if (!topic_is_pattern(span_str(w->tail.pattern))) {
-        cmd_error(self, "'%s' is no pattern of topics", w->tail.pattern);
-        cmd_hint("segments parted by dots; * is one of them, # any number: tool.result.#");
+        cmd_error(self, "'%s' is not a pattern of topics", w->tail.pattern);
+        cmd_hint("segments separated by dots; * is one of them, # any number: tool.result.#");
         return CMD_USAGE;
     }
     if (!open_settings(self, &settings, w, c))
@@ -222,7 +222,7 @@ static int do_pub(const struct command *self, struct bus_wishes *w, const struct
     w->pub.json = w->args.json;
     if (!topic_is_valid(span_str(w->pub.topic)) ||
         (w->pub.reply_to && !topic_is_valid(span_str(w->pub.reply_to)))) {
-        cmd_error(self, "a topic is segments parted by dots, without blanks and wildcards");
+        cmd_error(self, "a topic is segments separated by dots, without blanks or wildcards");
         return CMD_USAGE;
     }
     if (!read_body(self, &body, w->args.rest[2]) || !open_settings(self, &settings, w, c))
@@ -315,9 +315,9 @@ static int run(const struct command *self, int argc, char **argv)
         return code;
     }
     if (w.args.rest_n)
-        cmd_error(self, "'%s' is nothing to do on a bus", w.args.rest[0]);
+        cmd_error(self, "there is no command 'bus %s'", w.args.rest[0]);
     else
-        cmd_error(self, "what is to be done on the bus?");
+        cmd_error(self, "which bus command?");
     cmd_hint("worker, proxy, tail or pub");
     return CMD_USAGE;
 }

@@ -57,7 +57,7 @@ static void put_body(struct buf *out, struct span body)
     if (json_skim(body, NULL, NULL, NULL, NULL) == 0)
         json_one_line(out, body);
     else
-        buf_printf(out, "(%zu bytes that are no JSON)", body.n);
+        buf_printf(out, "(%zu bytes that are not JSON)", body.n);
 }
 
 void bus_look_put_line(struct buf *out, struct buf *text)

@@ -427,7 +427,7 @@ static int run(const struct command *self, int argc, char **argv)
         return carry(a.rest[1]);
     if (strcmp(what, "agent") == 0 || strcmp(what, "proxy") == 0)
         return start(self, &a, &w);
-    cmd_error(self, a.rest_n ? "cannot understand '%s'" : "what is to be conducted?%s", what);
+    cmd_error(self, a.rest_n ? "cannot understand '%s'" : "which conductor command?%s", what);
     cmd_hint("usage: rialto conductor [OPTIONS] %s", self->usage);
     return CMD_USAGE;
 }

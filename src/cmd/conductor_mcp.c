@@ -260,7 +260,7 @@ int conductor_mcp(const char *port)
     int status = -1;
 
     if (*end || end == port || number < 1 || number > 65535) {
-        fprintf(stderr, "conductor mcp: '%s' is no port\n", port);
+        fprintf(stderr, "conductor mcp: '%s' is not a port\n", port);
         return 2;
     }
     signal(SIGPIPE, SIG_IGN);

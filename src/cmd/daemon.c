@@ -94,7 +94,7 @@ static void on_too_slow(struct timer *t)
 static void say_unreachable(const struct daemon *d)
 {
     if (d->code == -ECONNREFUSED) {
-        cmd_error(d->self, "no daemon is running (nobody listens on %s any more)", d->socket);
+        cmd_error(d->self, "no daemon is running (nothing listens on %s any more)", d->socket);
         cmd_hint("'rialto serve' starts one");
     } else {
         cmd_error(d->self, "the daemon at %s cannot be asked: %s", d->socket, d->why);
@@ -524,7 +524,7 @@ struct config *daemon_stand_in(const struct daemon *d, const char *server)
     buf_str(&text, ":{\"era\":\"modern\",\"transport\":\"streamable-http\",\"url\":");
     json_quote(&text, buf_view(&path));
     buf_str(&text, "}}}");
-    struct config *c = config_parse(buf_view(&text), CONFIG_JSON, false, &problems);
+    struct config *c = config_parse(buf_view(&text), CONFIG_JSON, &problems);
     problems_fini(&problems);
     c->limits.message = ANSWER_MAX;
     c->servers.items[0].socket = arena_span(&c->arena, span_str(d->socket)).p;

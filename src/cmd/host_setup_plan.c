@@ -143,7 +143,7 @@ static bool is_valid(struct host_setup *s, const struct host_program *h, struct 
     buf_str(&text, "{\"servers\":{\"x\":");
     value_put_json(&text, entry, false);
     buf_str(&text, "}}");
-    struct config *c = config_parse(buf_view(&text), CONFIG_JSON, false, &problems);
+    struct config *c = config_parse(buf_view(&text), CONFIG_JSON, &problems);
     for (size_t i = 0; !c && i < problems.n; i++)
         buf_printf(&s->notes, "%s: '" SPAN_FMT "' stays there: %s\n", h->name, SPAN_ARG(entry->key),
                    problems.items[i].text);

@@ -112,7 +112,7 @@ const struct command command_import = {
     .about =
         "Reads the files of the hosts that 'rialto help setup' lists (and of others with a map\n"
         "mcpServers, such as RockBot), VS Code's settings, and manifest.yaml of assistant4, and\n"
-        "prints the same as rialto.yaml. What could not be carried over stands in its comments.\n"
+        "prints the same as rialto.yaml. What could not be carried over is in its comments.\n"
         "FILE may be - for the standard input. 'rialto setup' does it for all hosts at once.",
     .options = options,
     .run = run,

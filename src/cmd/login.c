@@ -253,8 +253,8 @@ static void on_signal(void *arg, int signo)
 static void mind_input(struct login_run *r)
 {
     struct stat st;
-    bool watched = isatty(STDIN_FILENO) ||
-                   (fstat(STDIN_FILENO, &st) == 0 && (S_ISFIFO(st.st_mode) || S_ISSOCK(st.st_mode)));
+    bool watched = isatty(STDIN_FILENO) || (fstat(STDIN_FILENO, &st) == 0 &&
+                                            (S_ISFIFO(st.st_mode) || S_ISSOCK(st.st_mode)));
     int fd = watched ? fcntl(STDIN_FILENO, F_DUPFD_CLOEXEC, 0) : -1;
 
     if (fd >= 0)
@@ -339,7 +339,7 @@ static int run(const struct command *self, int argc, char **argv)
         r.no_browser |= id == OPT_NO_BROWSER;
         r.device |= id == OPT_DEVICE;
         if (id == OPT_TIMEOUT && units_read_duration(span_str(a.value), &r.timeout)) {
-            cmd_error(self, "'%s' is no duration: 30s, 5m", a.value);
+            cmd_error(self, "'%s' is not a duration such as 30s or 5m", a.value);
             return CMD_USAGE;
         }
     }

@@ -192,7 +192,7 @@ struct config *server_wish_config(const struct server_wish *w, const struct args
                    "\"servers\": {\"server\": ");
     put_literal(&text, buf_view(&entry));
     buf_str(&text, "}}");
-    struct config *c = config_parse(buf_view(&text), CONFIG_JSON, false, &problems);
+    struct config *c = config_parse(buf_view(&text), CONFIG_JSON, &problems);
     problems_set_file(&problems, "the command line");
     if (c) {
         config_environment(c, &problems);

@@ -201,8 +201,8 @@ const struct command command_setup = {
         "Hosts: claude-desktop, claude-code (with its projects), cursor, vscode, windsurf, zed,\n"
         "codex, gemini, opencode, goose, continue, copilot, cline, lmstudio, jetbrains.\n"
         "It shows what is there and what would be done, and asks, at a terminal only. The servers\n"
-        "of the hosts go into your own rialto.yaml, and Rialto stands in their place. Everything\n"
-        "else in the hosts' files stays as it is; --undo puts all back.",
+        "of the hosts go into your own rialto.yaml, and Rialto takes their place. Everything\n"
+        "else in the hosts' files stays as it is; --undo restores all of it.",
     .options = options,
     .run = run,
 };

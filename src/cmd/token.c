@@ -41,7 +41,7 @@ static bool is_taken(const char *path, struct span text, const char *name, bool 
                      struct err *err)
 {
     struct problems problems = {0};
-    struct config *c = config_parse(text, config_format_of(path, text), false, &problems);
+    struct config *c = config_parse(text, config_format_of(path, text), &problems);
     bool found = false;
 
     for (size_t i = 0; c && i < c->tokens.n; i++)
@@ -443,11 +443,13 @@ static bool read_option(const struct args *a, int id, struct token_wish *w)
     else
         fine = put_limit(&w->limits, a->value);
     if (!fine && id == OPT_EXPIRES)
-        cmd_error(a->command, "'%s' is no time: give 2026-12-31T23:59:59Z, 12h or 30d", a->value);
-    else if (!fine)
-        cmd_error(a->command,
-                  "'%s' is no limit: give calls_per_minute=N, in_flight=N, processes=N or bytes=N",
+        cmd_error(a->command, "'%s' is not a time: give 2026-12-31T23:59:59Z, 12h or 30d",
                   a->value);
+    else if (!fine)
+        cmd_error(
+            a->command,
+            "'%s' is not a limit: give calls_per_minute=N, in_flight=N, processes=N or bytes=N",
+            a->value);
     return fine;
 }
 

@@ -317,7 +317,7 @@ const struct command command_tools = {
         "Starts the servers, lists their tools by the names that agents see, and stops them\n"
         "again; with a name only that server, or all there is to know of one tool. The number\n"
         "before each description is what the tool costs a model that is told of it, in tokens\n"
-        "(an estimate for o200k_base); sums stand behind each server and at the end, for\n"
+        "(an estimate for o200k_base); sums are behind each server and at the end, for\n"
         "everything and for each view. Exits with 1 when a server could not be started; the\n"
         "others are listed all the same.",
     .options = listing_options,

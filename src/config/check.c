@@ -47,7 +47,7 @@ static void check_transport(struct schema_read *r, const struct value *v, const 
                      "'ca' is for https and wss URLs, whose servers have certificates");
     if (s->auth.profile && ws && !open)
         problems_add(r->problems, PROBLEM_ERROR, place_of(v, "auth"), shown,
-                     "'auth' is for http and https URLs; a WebSocket's token stands in 'headers'");
+                     "'auth' is for http and https URLs; a WebSocket's token belongs in 'headers'");
 }
 
 /* Does `auth` set anything besides `profile`? Defaults do not count: an effective configuration
@@ -93,8 +93,9 @@ static void check_auth(struct schema_read *r, const struct value *v, const char 
         return;
     if (a->profile) {
         if (says_something(a))
-            problems_add(r->problems, PROBLEM_ERROR, auth->at, shown,
-                         "'profile' is a token that something else gets: it stands alone");
+            problems_add(
+                r->problems, PROBLEM_ERROR, auth->at, shown,
+                "'profile' is a token that something else renews: no other key goes with it");
         return;
     }
     if (lacks)
@@ -150,7 +151,7 @@ bool check_server(struct schema_read *r, const struct value *v, const char *show
         s->ping = 0;
     if (s->command && strchr(s->command, ' ') && !s->args.n)
         problems_add(r->problems, PROBLEM_WARNING, place_of(v, "command"), shown,
-                     "'command' is the program alone; what follows it belongs into 'args'");
+                     "'command' is the program alone; what follows it belongs in 'args'");
     if (strcmp(s->alias, "sse") == 0)
         problems_add(r->problems, PROBLEM_WARNING, v->key_at, shown,
                      "/mcp/sse is taken, so this server has no address of its own");
@@ -271,7 +272,7 @@ static void check_addresses(struct schema_read *r, const struct value *root, con
         for (size_t k = 0; k < i; k++)
             if (strcmp(c->listen.items[i].address, c->listen.items[k].address) == 0)
                 problems_add(r->problems, PROBLEM_ERROR, place_of(root, "listen"), "listen",
-                             "the address %s stands twice", c->listen.items[i].address);
+                             "the address %s is listed twice", c->listen.items[i].address);
     const struct value *v = value_get(root, "listen");
     if (v && v->type == VALUE_LIST && !v->n)
         problems_add(r->problems, PROBLEM_ERROR, v->at, "listen", "expected at least one address");
@@ -374,7 +375,7 @@ static void check_tokens(struct schema_read *r, const struct value *root, struct
         for (size_t k = 0; k < i; k++) {
             if (strcmp(c->tokens.items[k].name, t->name) == 0)
                 problems_add(r->problems, PROBLEM_ERROR, at, "auth.tokens",
-                             "the name '%.64s' stands twice", t->name);
+                             "the name '%.64s' is used twice", t->name);
             if (strcmp(c->tokens.items[k].hash, t->hash) == 0)
                 problems_add(r->problems, PROBLEM_ERROR, at, "auth.tokens",
                              "'%.64s' and '%.64s' have the same hash", c->tokens.items[k].name,

@@ -61,21 +61,21 @@ const char *check_name(struct span text)
 {
     if (!text.n || text.n > TOOL_NAME_MAX)
         return "a name has 1 to 128 characters";
-    return has_control(text) ? "a control character cannot stand in a name" : NULL;
+    return has_control(text) ? "a name cannot contain control characters" : NULL;
 }
 
 const char *check_tool_pattern(struct span text)
 {
     if (!text.n || text.n > TOOL_NAME_MAX)
         return "a tool's name or pattern has 1 to 128 characters";
-    return has_control(text) ? "a control character cannot stand in a tool's name" : NULL;
+    return has_control(text) ? "the name of a tool cannot contain control characters" : NULL;
 }
 
 const char *check_pattern(struct span text)
 {
     if (!text.n || text.n > 2048)
         return "a pattern has 1 to 2048 characters";
-    return has_control(text) ? "a control character cannot stand in a pattern" : NULL;
+    return has_control(text) ? "a pattern cannot contain control characters" : NULL;
 }
 
 const char *check_pointer(struct span text)
@@ -173,7 +173,8 @@ const char *check_agent(struct span text)
     if (span_is(text, "*"))
         return NULL;
     if (span_is(text, "refresh"))
-        return "'refresh' is no name for an agent: the topic of that name means something else";
+        return "'refresh' cannot be the name of an agent: the topic of that name means something "
+               "else";
     bool fine =
         text.n && text.n <= 64 && ascii_is_word(text.p[0], "") && ascii_is_words(text, "_-");
     return fine ? NULL : wanted;
@@ -274,7 +275,7 @@ const char *check_names_pattern(struct span text)
             servers++;
             i += 7;
         } else if (!ascii_is_words(span_cut(rest, 0, 1), "_-")) {
-            return "besides {server} and {tool} only letters, digits, '_' and '-' may stand in it";
+            return "besides {server} and {tool} only letters, digits, '_' and '-' are allowed";
         }
     }
     if (tools != 1 || servers > 1)
@@ -299,7 +300,7 @@ const char *check_header_name(struct span text)
 
 const char *check_header_value(struct span text)
 {
-    return has_control(text) ? "a control character cannot stand in a header" : NULL;
+    return has_control(text) ? "a header cannot contain control characters" : NULL;
 }
 
 const char *check_web_url(struct span text)
@@ -330,7 +331,7 @@ const char *check_public_url(struct span text)
         return check_web_url(text);
     if (text.p[text.n - 1] == '/')
         return "leave the slash at the end out";
-    return span_find(text, '?') < text.n ? "a query cannot stand here" : NULL;
+    return span_find(text, '?') < text.n ? "a query is not allowed here" : NULL;
 }
 
 const char *check_password(struct span text)

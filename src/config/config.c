@@ -237,16 +237,13 @@ static void read_secrets(struct arena *a, const struct value *root, struct confi
 }
 
 static struct config *parse(struct span text, enum config_format format, struct span tokens,
-                            bool preview, struct problems *problems)
+                            struct problems *problems)
 {
     struct arena scratch = {0};
     struct config *c = MEM_NEW(struct config);
     struct secrets *secrets = secrets_new(c);
-    struct schema_read reading = {.arena = &c->arena,
-                                  .problems = problems,
-                                  .preview = preview,
-                                  .fill = fill,
-                                  .fill_arg = secrets};
+    struct schema_read reading = {
+        .arena = &c->arena, .problems = problems, .fill = fill, .fill_arg = secrets};
     size_t errors = problems->errors, first = problems->n;
 
     struct value *root =
@@ -269,10 +266,9 @@ static struct config *parse(struct span text, enum config_format format, struct 
     return NULL;
 }
 
-struct config *config_parse(struct span text, enum config_format format, bool preview,
-                            struct problems *problems)
+struct config *config_parse(struct span text, enum config_format format, struct problems *problems)
 {
-    return parse(text, format, SPAN_EMPTY, preview, problems);
+    return parse(text, format, SPAN_EMPTY, problems);
 }
 
 struct config *config_load_with(const char *path, struct span tokens, struct problems *problems)
@@ -281,10 +277,9 @@ struct config *config_load_with(const char *path, struct span tokens, struct pro
     struct config *c = NULL;
 
     if (!path)
-        return parse(SPAN("{}"), CONFIG_YAML, tokens, false, problems);
+        return parse(SPAN("{}"), CONFIG_YAML, tokens, problems);
     if (config_read_text(path, &text, problems))
-        c = parse(buf_view(&text), config_format_of(path, buf_view(&text)), tokens, false,
-                  problems);
+        c = parse(buf_view(&text), config_format_of(path, buf_view(&text)), tokens, problems);
     if (c)
         c->file = arena_span(&c->arena, span_str(path)).p;
     return c;
@@ -321,7 +316,7 @@ bool config_convert(struct span text, enum config_format format, const struct ho
 struct config *config_default(void)
 {
     struct problems none = {0};
-    struct config *c = config_parse(SPAN("{}"), CONFIG_YAML, false, &none);
+    struct config *c = config_parse(SPAN("{}"), CONFIG_YAML, &none);
     problems_fini(&none);
     return c;
 }

@@ -80,7 +80,7 @@ void convert_put(struct buf *out, const struct value *root, const char *source,
     BUF_SCOPED line = {0};
 
     buf_printf(&line, "Made from %s.%s", source,
-               problems->n ? " What was not carried over as it stands there:" : "");
+               problems->n ? " What could not be carried over as it was:" : "");
     value_put_comment(out, buf_view(&line));
     for (size_t i = 0; i < problems->n; i++) {
         const struct problem *p = &problems->items[i];

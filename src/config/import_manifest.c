@@ -60,7 +60,7 @@ static bool name_entry(struct importing *im, struct value *entry, size_t n, stru
     const struct value *first = map_get(seen, alias->text);
     if (first) {
         BUF_SCOPED text = {0};
-        buf_printf(&text, "the alias '%.64s' stands twice, first on line %u; choose another",
+        buf_printf(&text, "the alias '%.64s' is used twice, first on line %u; choose another",
                    alias->text.p, first->at.line);
         say_wrong_entry(im, n, alias->at, buf_cstr(&text));
         return false;

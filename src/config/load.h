@@ -46,9 +46,8 @@ struct config *config_load(const char *path, struct problems *problems);
 /* The same, with auth.tokens of the document `tokens` added; `path` NULL: added to the
  * configuration without a file. */
 struct config *config_load_with(const char *path, struct span tokens, struct problems *problems);
-/* The same from memory; `preview` takes keys of features that this version does not have yet. */
-struct config *config_parse(struct span text, enum config_format format, bool preview,
-                            struct problems *problems);
+/* The same from memory. */
+struct config *config_parse(struct span text, enum config_format format, struct problems *problems);
 /* The configuration without a file. */
 struct config *config_default(void);
 /*

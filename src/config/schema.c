@@ -71,7 +71,7 @@ static bool text_is_fine(struct schema_read *r, schema_check_fn *check, struct s
     const char *why = NULL;
 
     if (memchr(text.p, '\0', text.n))
-        why = "a NUL character cannot stand in it";
+        why = "it cannot contain a NUL character";
     else if (check && !(r->open && strstr(text.p, "${")))
         why = check(text);
     if (why)
@@ -176,7 +176,7 @@ static void read_bool(struct schema_read *r, const struct schema_row *row, const
         wrong(r, v, shown, "expected true or false");
 }
 
-static void put_amount(struct buf *out, const struct schema_row *row, uint64_t amount)
+void schema_put_amount(struct buf *out, const struct schema_row *row, uint64_t amount)
 {
     if (row->type == SCHEMA_SIZE)
         units_put_size(out, amount);
@@ -195,7 +195,7 @@ static bool amount_in_bounds(struct schema_read *r, const struct schema_row *row
     if (!low && !high)
         return true;
     BUF_SCOPED bound = {0};
-    put_amount(&bound, row, low ? row->min : row->max);
+    schema_put_amount(&bound, row, low ? row->min : row->max);
     problems_add(r->problems, PROBLEM_ERROR, v->at, shown, "too %s, it must be at %s %s",
                  low ? "small" : "large", low ? "least" : "most", buf_cstr(&bound));
     return false;
@@ -244,15 +244,8 @@ static int find_word(struct schema_read *r, const struct schema_row *row, const 
     if (v->type == VALUE_BOOL)
         text = v->truth ? SPAN("true") : SPAN("false");
     for (int i = 0; row->words[i].word; i++) {
-        if (span_is(text, row->words[i].word)) {
-            const char *missing = r->preview ? NULL : row->words[i].missing;
-            if (!missing)
-                return i;
-            problems_add(r->problems, PROBLEM_ERROR, v->at, shown,
-                         "'%s': support for %s is not available in this version",
-                         row->words[i].word, missing);
-            return -1;
-        }
+        if (span_is(text, row->words[i].word))
+            return i;
         nearest_offer(&near, span_str(row->words[i].word));
     }
     BUF_SCOPED why = {0};
@@ -369,22 +362,6 @@ const char *schema_child(const struct schema_row *row, const char *parent)
     return strchr(name, '.') ? NULL : name;
 }
 
-static bool is_above(const struct schema_row *row, const struct schema_row *other)
-{
-    size_t n = strlen(row->path);
-    return strncmp(row->path, other->path, n) == 0 && other->path[n] == '.';
-}
-
-const char *schema_missing(const struct schema_row *row)
-{
-    if (row->missing)
-        return row->missing;
-    for (size_t i = 0; i < schema_rows_n; i++)
-        if (schema_rows[i].missing && is_above(&schema_rows[i], row))
-            return schema_rows[i].missing;
-    return NULL;
-}
-
 static const struct schema_row *find_child(const char *parent, struct span key)
 {
     for (size_t i = 0; i < schema_rows_n; i++) {
@@ -404,9 +381,7 @@ static void read_row(struct schema_read *r, const struct schema_row *row, const 
 static void set_presets(struct schema_read *r, const char *parent, void *base)
 {
     struct arena scratch = {0};
-    struct schema_read quiet = *r;
 
-    quiet.preview = true;
     for (size_t i = 0; i < schema_rows_n; i++) {
         const struct schema_row *row = &schema_rows[i];
         if (!schema_child(row, parent))
@@ -414,8 +389,8 @@ static void set_presets(struct schema_read *r, const char *parent, void *base)
         if (row->type == SCHEMA_SECTION)
             set_presets(r, row->path, base);
         if (row->preset)
-            read_row(&quiet, row, schema_text_value(&scratch, row, span_str(row->preset)),
-                     row->path, base);
+            read_row(r, row, schema_text_value(&scratch, row, span_str(row->preset)), row->path,
+                     base);
     }
     arena_fini(&scratch);
 }
@@ -495,7 +470,7 @@ static void read_entries(struct schema_read *r, const struct schema_row *row, co
     for (const struct value *child = v->first; child; child = child->next) {
         struct scope scope = {.path = path, .base = items + n * row->entry_size};
         struct span name = value_key(child);
-        const char *why = memchr(name.p, '\0', name.n) ? "a NUL character cannot stand in a name"
+        const char *why = memchr(name.p, '\0', name.n) ? "a name cannot contain a NUL character"
                           : row->check                 ? row->check(name)
                                                        : NULL;
 
@@ -570,11 +545,6 @@ static void read_row(struct schema_read *r, const struct schema_row *row, const 
 {
     if (v->type == VALUE_NULL)
         return; /* a key without a value counts as not given */
-    if (row->missing && !r->preview) {
-        problems_add(r->problems, PROBLEM_ERROR, v->key_at, shown,
-                     "support for %s is not available in this version", row->missing);
-        return;
-    }
     if (row->type == SCHEMA_SECTION)
         read_section(r, row, v, shown, base);
     else if (row->type == SCHEMA_ENTRIES)

@@ -6,9 +6,7 @@
  * `rialto config --explain`, the man page and the comparison of two servers all walk this table;
  * nothing else knows the keys.
  *
- * Paths are dotted; `*` stands for the name of a map's entry or for an element of a list. A row
- * or word with `missing` names a feature that this version does not have: using it is an error that
- * says so. When the feature is added, only that field is removed from the row.
+ * Paths are dotted; `*` stands for the name of a map's entry or for an element of a list.
  */
 #ifndef RIALTO_CONFIG_SCHEMA_H
 #define RIALTO_CONFIG_SCHEMA_H
@@ -39,7 +37,6 @@ enum { SCHEMA_ROWS_MAX = 320 };
 struct schema_word {
     const char *word; /* NULL ends the list */
     const char *help;
-    const char *missing;
 };
 
 struct schema_read;
@@ -70,7 +67,6 @@ struct schema_row {
     const char *env;  /* environment variable that wins over the file */
     bool secret;      /* never shown */
     bool literal;     /* text for people, in which ${NAME} stays as it is */
-    const char *missing;
     const char *help;
 };
 
@@ -82,7 +78,6 @@ struct schema_read {
     struct arena *arena; /* the config's */
     struct problems *problems;
     bool lenient; /* another program's format: unknown keys are warnings */
-    bool preview; /* take keys of missing features too: for tests of their rows */
 
     /* Fills in ${NAME}, see secrets_fill; NULL: nothing is filled in. */
     void (*fill)(void *arg, const char *text, struct buf *out, struct buf *missing);
@@ -110,9 +105,6 @@ bool schema_is_late(const struct schema_row *row);
 const struct schema_row *schema_find(const char *path);
 /* Is `row` the key of a map at `parent` ("" for the top)? Its last name, or NULL. */
 const char *schema_child(const struct schema_row *row, const char *parent);
-/* The missing feature that the key, or a section around it, waits for; NULL when the key can be
- * used. */
-const char *schema_missing(const struct schema_row *row);
 
 /* The effective configuration as a tree that reads back to the same; secrets become "***". */
 struct value *schema_dump(struct arena *a, const struct config *c);
@@ -125,6 +117,8 @@ bool schema_equal_row(const struct schema_row *row, const void *a, const void *b
 
 /* --- documentation --- */
 
+/* The amount with its unit, if the row's amounts have one. */
+void schema_put_amount(struct buf *out, const struct schema_row *row, uint64_t amount);
 /* A word or two on what the key takes: "duration", "full or search", "list of text". */
 void schema_put_type(struct buf *out, const struct schema_row *row);
 /*

@@ -49,16 +49,6 @@ void schema_put_type(struct buf *out, const struct schema_row *row)
         put_words(out, row->words, " or ");
 }
 
-static void put_amount(struct buf *out, const struct schema_row *row, uint64_t amount)
-{
-    if (row->type == SCHEMA_SIZE)
-        units_put_size(out, amount);
-    else if (row->type == SCHEMA_DURATION)
-        units_put_duration(out, amount);
-    else
-        buf_u64(out, amount);
-}
-
 static bool is_amount(const struct schema_row *row)
 {
     return row->type == SCHEMA_NUMBER || row->type == SCHEMA_SIZE || row->type == SCHEMA_DURATION;
@@ -67,23 +57,19 @@ static bool is_amount(const struct schema_row *row)
 /* Default, bounds and the rest, as sentences; nothing when there is nothing to say. */
 static void put_facts(struct buf *out, const struct schema_row *row)
 {
-    const char *missing = schema_missing(row);
-
     if (row->preset)
         buf_printf(out, "Default: %s. ", row->preset);
     if (is_amount(row) && row->max) {
         buf_str(out, "From ");
-        put_amount(out, row, row->min);
+        schema_put_amount(out, row, row->min);
         buf_str(out, " to ");
-        put_amount(out, row, row->max);
+        schema_put_amount(out, row, row->max);
         buf_str(out, ". ");
     }
     if (row->zero && is_amount(row))
         buf_printf(out, "0 means %s. ", row->zero);
     if (row->env)
         buf_printf(out, "The environment variable %s wins over the file. ", row->env);
-    if (missing)
-        buf_printf(out, "Support for %s is not available in this version. ", missing);
     if (out->n && out->p[out->n - 1] == ' ')
         out->n--;
 }
@@ -107,13 +93,6 @@ static void put_wrapped(struct buf *out, struct span text, size_t indent)
     buf_char(out, '\n');
 }
 
-static void put_word_help(struct buf *line, const struct schema_word *word)
-{
-    buf_printf(line, "%s: %s", word->word, word->help);
-    if (word->missing)
-        buf_str(line, " (not available in this version)");
-}
-
 static void explain_row(struct buf *out, const struct schema_row *row)
 {
     BUF_SCOPED line = {0};
@@ -124,7 +103,7 @@ static void explain_row(struct buf *out, const struct schema_row *row)
     put_wrapped(out, span_str(row->help), STEP);
     for (size_t i = 0; row->words && row->words[i].word; i++) {
         line.n = 0;
-        put_word_help(&line, &row->words[i]);
+        buf_printf(&line, "%s: %s", row->words[i].word, row->words[i].help);
         put_wrapped(out, buf_view(&line), (size_t)2 * STEP);
     }
     line.n = 0;
@@ -152,7 +131,6 @@ static void explain_row_json(struct buf *out, const struct schema_row *row)
             json_out_str(out, NULL, row->words[i].word);
         buf_char(out, ']');
     }
-    json_out_bool(out, "available", !schema_missing(row));
     buf_char(out, '}');
 }
 
@@ -257,7 +235,7 @@ static void put_man_row(struct buf *out, const struct schema_row *row)
     schema_put_roff(out, buf_view(&text));
     for (size_t i = 0; row->words && row->words[i].word; i++) {
         text.n = 0;
-        put_word_help(&text, &row->words[i]);
+        buf_printf(&text, "%s: %s", row->words[i].word, row->words[i].help);
         buf_str(out, ".br\n");
         schema_put_roff(out, buf_view(&text));
         buf_char(out, '\n');

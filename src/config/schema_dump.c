@@ -106,12 +106,7 @@ static struct value *dump_amount(struct arena *a, const struct schema_row *row, 
 {
     BUF_SCOPED text = {0};
 
-    if (row->type == SCHEMA_SIZE)
-        units_put_size(&text, amount);
-    else if (row->type == SCHEMA_DURATION)
-        units_put_duration(&text, amount);
-    else
-        buf_u64(&text, amount);
+    schema_put_amount(&text, row, amount);
     bool number = row->type == SCHEMA_NUMBER || !amount;
     return value_text(a, number ? VALUE_NUMBER : VALUE_STRING, buf_view(&text));
 }
@@ -217,7 +212,7 @@ static struct value *dump_map(struct arena *a, const char *parent, const void *b
     for (size_t i = 0; i < schema_rows_n; i++) {
         const struct schema_row *row = &schema_rows[i];
         const char *name = schema_child(row, parent);
-        struct value *v = name && !row->missing ? dump_row(a, row, base) : NULL;
+        struct value *v = name ? dump_row(a, row, base) : NULL;
         if (v)
             add_member(map, span_str(name), v);
     }

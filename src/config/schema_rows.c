@@ -517,7 +517,7 @@ const struct schema_row schema_rows[] = {
     {"servers.*.attachments.threshold", SCHEMA_SIZE, SERVER(attachments.threshold),
      .preset = "256KiB", .min = 1, .max = 16 << 20, .zero = "every file is uploaded",
      .help = "From this size on files are uploaded to the server and downloaded from it, below "
-             "they stand in the messages."},
+             "they are in the messages."},
     {"servers.*.attachments.endpoint", SCHEMA_STRING, SERVER(attachments.endpoint),
      .preset = "/attachments", .check = check_endpoint,
      .help = "Where on the server's host: POST (multipart) uploads, GET and DELETE of ENDPOINT/ID "
@@ -530,7 +530,7 @@ const struct schema_row schema_rows[] = {
     {"servers.*.attachments.capture_fields", SCHEMA_LIST, SERVER(attachments.capture_fields),
      .max = PATHS_MAX, .entry_size = sizeof(struct config_capture), .check_entry = check_capture,
      .help = "Tools that return a file in base64 inside of a JSON text. If the file is binary, its "
-             "bytes are saved, and path, name, size and mime stand in their place."},
+             "bytes are saved, and path, name, size and mime take their place."},
     {"servers.*.attachments.capture_fields.*.tools", SCHEMA_STRINGS, CAPTURE(tools), .min = 1,
      .check = check_name, .help = "The tools; case is ignored."},
     {"servers.*.attachments.capture_fields.*.content", SCHEMA_STRING, CAPTURE(content),
@@ -634,7 +634,7 @@ const struct schema_row schema_rows[] = {
              "be signed with a key of its issuer (RS, PS, ES or EdDSA), be meant for this Rialto "
              "and not have expired. Its owner's name is that of issuer and subject."},
     {"auth.jwt.*.issuer", SCHEMA_STRING, JWT(issuer), .check = check_web_url,
-     .help = "The issuer, exactly as it stands in tokens (iss)."},
+     .help = "The issuer, exactly as in tokens (iss)."},
     {"auth.jwt.*.jwks", SCHEMA_STRING, JWT(jwks), .check = check_path,
      .help = "The issuer's public keys: a file, or a URL (https, or http on this machine), which "
              "is fetched again as its answer says, and when a token names a new key."},
@@ -650,7 +650,7 @@ const struct schema_row schema_rows[] = {
      .help = "Which types (typ) of tokens are taken; JWT, for providers that send that, also "
              "takes those without a type. Without JWT, ID tokens are never taken."},
     {"auth.introspection", SCHEMA_SECTION,
-     .help = "Tokens that are no JWTs: the issuer is asked about each (RFC 7662), and asked again "
+     .help = "Tokens that are not JWTs: the issuer is asked about each (RFC 7662), and asked again "
              "after a minute at the latest."},
     {"auth.introspection.url", SCHEMA_STRING, TOP(introspection.url), .check = check_web_url,
      .help = "Where to ask (https, or http on this machine)."},
@@ -857,7 +857,7 @@ const struct schema_row schema_rows[] = {
              "every line has the hash of the line before. 'rialto audit' shows and verifies it. "
              "An empty section, audit: {}, is enough."},
     {"audit.file", SCHEMA_STRING, TOP(audit.file), .check = check_path,
-     .help = "The file; older ones get the endings .1, .2 and so on, and beside it stands one with "
+     .help = "The file; older ones get the endings .1, .2 and so on, and beside it is one with "
              "the ending .head, which tells where the trail ends. audit.jsonl in the state folder "
              "when not given."},
     {"audit.syslog", SCHEMA_STRING, TOP(audit.syslog), .check = check_path,

@@ -200,7 +200,7 @@ static int change_entry(const struct server_edit *e, struct buf *out, struct spa
 static int check_text(const char *path, struct span text, struct err *err)
 {
     struct problems problems = {0};
-    struct config *config = config_parse(text, config_format_of(path, text), false, &problems);
+    struct config *config = config_parse(text, config_format_of(path, text), &problems);
     int code = config ? 0 : ERR_CONFIG;
 
     for (size_t i = 0; code && i < problems.n; i++)

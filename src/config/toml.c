@@ -270,7 +270,7 @@ static bool read_pair(struct toml_doc *doc, struct value *map)
     doc->p++;
     skip_blanks(doc);
     if (get(map, key))
-        return fail(doc, "this key stands twice") != NULL;
+        return fail(doc, "this key occurs twice") != NULL;
     struct value *v = read_value(doc);
     if (!v)
         return false;
@@ -344,7 +344,7 @@ static struct value *read_word(struct toml_doc *doc)
     bool word = truth || span_is(text, "false");
     if (!word && !number && !ascii_is_digit(text.p[0]) && !strchr("+-", text.p[0]) &&
         !span_is(text, "inf") && !span_is(text, "nan"))
-        return fail(doc, "this is no value; text wants quotes");
+        return fail(doc, "this is not a value; texts need quotes");
     struct value *v = new_value(doc, word ? VALUE_BOOL : number ? VALUE_NUMBER : VALUE_STRING);
     if (v) {
         v->truth = truth;
@@ -400,7 +400,7 @@ static struct value *read_header(struct toml_doc *doc, struct value *root)
         if (v)
             value_append(list, v);
     } else if (v && (v->type != VALUE_MAP || v->truth || is_closed(doc, v))) {
-        return fail(doc, "this table stands twice");
+        return fail(doc, "this table occurs twice");
     } else if (!v && (v = new_value(doc, VALUE_MAP))) {
         add(map, key, at, v);
     }

@@ -86,7 +86,7 @@ void value_check_keys(const struct value *map, struct problems *problems)
         struct value *first = map_get(&seen, v->key);
         if (first)
             problems_add(problems, PROBLEM_ERROR, v->key_at, v->key.p,
-                         "this key stands twice, first on line %u; keep one", first->key_at.line);
+                         "this key occurs twice, first on line %u; keep one", first->key_at.line);
         else
             map_put(&seen, v->key, v);
     }

@@ -49,7 +49,7 @@ struct value *value_get(const struct value *map, const char *key);
 /* A copy of the whole tree below `v`. Subtracts its nodes from *budget; NULL when that runs out. */
 struct value *value_copy(struct arena *a, const struct value *v, size_t *budget);
 
-/* Adds an error for every key that stands twice in `map`. */
+/* Adds an error for every key that occurs twice in `map`. */
 void value_check_keys(const struct value *map, struct problems *problems);
 
 /* "PARENT.KEY" for messages about a member of a map. */

@@ -211,7 +211,7 @@ static int on_alias(struct yaml_doc *doc, const yaml_event_t *event)
     }
     for (size_t i = 0; i < doc->depth; i++)
         if (doc->stack[i].node == target)
-            return fail(doc, at, "an alias cannot stand inside the value it names");
+            return fail(doc, at, "an alias cannot be inside the value it names");
     if (wants_key(doc)) {
         if (target->type == VALUE_LIST || target->type == VALUE_MAP)
             return fail(doc, at, "a key must be plain text, not a list or map");

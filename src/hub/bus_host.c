@@ -258,7 +258,7 @@ static const char *find_twin(const struct config *c, const char *alias)
 static int check_file(const char *file, struct span text, const char *fresh, struct err *err)
 {
     struct problems problems = {0};
-    struct config *c = config_parse(text, config_format_of(file, text), false, &problems);
+    struct config *c = config_parse(text, config_format_of(file, text), &problems);
     int code = 0;
 
     for (size_t i = 0; !c && i < problems.n && !code; i++)
@@ -370,7 +370,7 @@ static bool is_agents(const struct config_server *s)
     buf_str(&text, ":{\"origin\":\"agent\",\"url\":");
     json_quote(&text, span_str(s->url));
     buf_str(&text, "}}}");
-    struct config *c = config_parse(buf_view(&text), CONFIG_JSON, false, &problems);
+    struct config *c = config_parse(buf_view(&text), CONFIG_JSON, &problems);
     if (c) {
         struct config_server plain = c->servers.items[0];
         plain.transport = s->transport;

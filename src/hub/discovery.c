@@ -111,7 +111,7 @@ static void look_for_server(struct discovery *d)
 
     enter(d, READ_SERVER);
     if (!url_read(&u, span_str(d->issuer)) || !url_is_safe(&u)) {
-        snprintf(d->last, sizeof d->last, "that is no https address");
+        snprintf(d->last, sizeof d->last, "that is not an https address");
     } else if (u.path.n > 1) {
         add(d, u.origin, SERVER_PATH, u.path, "");
         add(d, u.origin, OPENID_PATH, u.path, "");

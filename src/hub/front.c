@@ -255,7 +255,7 @@ static bool passes(const struct front *f, const struct http_route *r,
     }
     if (asked && r && token && !role_allows(token->role, r->access, req)) {
         if (token->role == ROLE_VIEWER)
-            http_refuse(x, 403, "this token may only look",
+            http_refuse(x, 403, "this token is read-only",
                         "its role is viewer (auth.tokens.*.role): GET the page, /status and /api");
         else
             http_refuse(x, 403, "this token is for MCP alone",

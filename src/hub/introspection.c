@@ -121,7 +121,7 @@ static void weigh(struct inquiry *q, struct span body)
     enum trust_answer answer = TRUST_REFUSES;
 
     if (jwt_claims_read(&claims, body, &err)) {
-        log_warn("auth", "the answer of %s makes no sense: %s", i->url, err.text);
+        log_warn("auth", "the answer of %s is not valid: %s", i->url, err.text);
         answer = TRUST_DOWN;
     } else if (claims.active) {
         /* Some issuers send no expiry time: then the answer holds as long as we keep it. */

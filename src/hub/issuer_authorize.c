@@ -245,8 +245,8 @@ static void check_client(struct issuer *i, struct http_exchange *x, const struct
     struct span f[A_FIELDS];
 
     if (webform_read(req->query, names, A_FIELDS, f, &scratch)) {
-        consent_page_refuse(x, 400, "This address makes no sense",
-                            "A parameter stands there twice, or is not written as it should be. "
+        consent_page_refuse(x, 400, "This address is not valid",
+                            "A parameter occurs twice, or is malformed. "
                             "Start again in the program that sent you here.");
         return;
     }
@@ -322,7 +322,7 @@ static struct registration *read_document(struct issuer *i, const char *id,
     else if (a->head.status != 200)
         err_set(err, ERR_PROTOCOL, "the answer is HTTP %d", a->head.status);
     else if (!span_has_nocase(type, SPAN("json")))
-        err_set(err, ERR_PROTOCOL, "it is no JSON");
+        err_set(err, ERR_PROTOCOL, "it is not JSON");
     else if (registration_read(r, a->body, err))
         ;
     else if (!r->id || strcmp(r->id, id) != 0)
@@ -353,8 +353,8 @@ static void on_document(void *owner, const struct document_answer *a)
     fetch_free(f);
     http_exchange_on_gone(x, NULL, NULL);
     if (!r) {
-        consent_page_refuse(x, 400, "What there is to know of the program cannot be read",
-                            "Its document could not be fetched, or makes no sense; the log of this "
+        consent_page_refuse(x, 400, "The description of the program cannot be read",
+                            "Its document could not be fetched, or is not valid; the log of this "
                             "Rialto has the reason.");
         return;
     }

@@ -107,7 +107,7 @@ int keyset_read(struct keyset *s, struct span json, struct err *err)
 
     if (json_skim(json, NULL, NULL, &type, NULL) || type != JSON_OBJECT ||
         json_depth(json) > DEPTH_MAX)
-        return err_set(err, ERR_SYNTAX, "it is no JSON object, or nested too deeply");
+        return err_set(err, ERR_SYNTAX, "it is not a JSON object, or is nested too deeply");
     struct json_slot list = json_get(json, "keys");
     if (list.type != JSON_ARRAY)
         return err_set(err, ERR_SYNTAX, "it has no list 'keys'");

@@ -116,7 +116,7 @@ static const char *read_row(struct map *rows, struct span object)
     BUF_SCOPED server = {0}, tool = {0}, digest = {0};
 
     if (json_skim(object, &shape, in, NULL, NULL))
-        return "a member stands twice";
+        return "a member occurs twice";
     if (in[0].type != JSON_STRING || in[1].type != JSON_STRING || in[2].type != JSON_STRING)
         return "a tool needs \"server\", \"tool\" and \"sha256\"";
     json_unescape(&server, in[0].value);
@@ -125,7 +125,7 @@ static const char *read_row(struct map *rows, struct span object)
     if (!is_digest(buf_view(&digest)))
         return "\"sha256\" is not 64 hexadecimal digits";
     if (find_row(rows, buf_view(&server), buf_view(&tool)))
-        return "a tool stands twice";
+        return "a tool is listed twice";
     set_row(rows, buf_view(&server), buf_view(&tool), buf_cstr(&digest), SPAN_EMPTY);
     return NULL;
 }

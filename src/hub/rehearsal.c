@@ -54,7 +54,7 @@ static void put_obstacle(struct buf *out, const struct rehearsal *r, int status,
     if (r->late)
         buf_printf(out, "it was not ready within %d s", (int)(r->ms / 1000));
     else if (status == 0)
-        buf_str(out, "it is no Rialto that can take over");
+        buf_str(out, "it is not a Rialto that can take over");
     else
         buf_printf(out, "it cannot start with this configuration: it %s", how);
     if (r->reason.n)

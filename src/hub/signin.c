@@ -359,7 +359,7 @@ void identity_login(struct identity *id, bool device, struct identity_wait *w)
     list_append(&id->logins, &w->node);
     if (!identity_wants_person(id)) {
         err_set(&id->refusal, ERR_CONFIG,
-                "nobody signs in to server '%s': its tokens come by auth.grant",
+                "there is no sign-in to server '%s': it gets its tokens by auth.grant",
                 id->settings->alias);
         timer_set(timers, &id->refuse, 0);
     } else if (!id->login) {

@@ -124,7 +124,7 @@ static void load(struct task_file *f)
     if (!f->path || file_read(&text, f->path, FILE_MAX))
         return;
     if (json_skim(buf_view(&text), NULL, NULL, &type, NULL) || type != JSON_OBJECT) {
-        log_warn("rialto", "%s is no list of tasks; it is not read", f->path);
+        log_warn("rialto", "%s is not a list of tasks, and is not read", f->path);
         return;
     }
     struct json_slot tasks = json_get(buf_view(&text), "tasks");

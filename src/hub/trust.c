@@ -215,7 +215,7 @@ enum trust_answer trust_judge(struct trust *t, struct span token, const struct p
     if (jwt_read(&j, token, &err) == 0)
         answer = judge(t, token, &j, pass, why);
     else if (span_starts(token, SPAN("ey")) && span_find(token, '.') < token.n)
-        *why = "it is no JWT that can be read";
+        *why = "it is not a JWT that can be read";
     jwt_fini(&j);
     return answer;
 }

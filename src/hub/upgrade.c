@@ -162,7 +162,7 @@ void upgrade_handle(void *owner, const struct caller *caller, struct http_exchan
         return;
     }
     if (json_skim(req->body, NULL, NULL, &type, NULL) || type != JSON_OBJECT) {
-        http_refuse(x, 400, "no JSON object", "{\"program\": PATH}, or {}");
+        http_refuse(x, 400, "the body is not a JSON object", "{\"program\": PATH}, or {}");
         return;
     }
     struct json_slot program = json_get(req->body, "program");

@@ -167,7 +167,7 @@ static const struct {
     {CURLE_WRITE_ERROR, ERR_SIZE, "the head of the answer is too large"},
     {CURLE_PEER_FAILED_VERIFICATION, -EPROTO, NULL},
     {CURLE_SSL_CONNECT_ERROR, -EPROTO, NULL},
-    {CURLE_URL_MALFORMAT, -EINVAL, "the URL makes no sense"},
+    {CURLE_URL_MALFORMAT, -EINVAL, "the URL is not valid"},
 };
 
 static int describe(const struct http_fetch *f, CURLcode result, struct buf *why)

@@ -201,7 +201,7 @@ struct jws_key *jws_key_read(struct span jwk, struct err *err)
         return NULL;
     err_set(err, ERR_PROTOCOL, "it is of a type that is not known here");
     if (json_skim(jwk, &jwk_shape, slots, NULL, NULL)) {
-        err_set(err, ERR_PROTOCOL, "it is no JWK");
+        err_set(err, ERR_PROTOCOL, "it is not a JWK");
         return NULL;
     }
     for (size_t i = 0; i < COUNT_OF(types); i++) {

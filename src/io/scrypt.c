@@ -56,7 +56,7 @@ int scrypt_put(struct buf *out, struct span password, struct err *err)
         return code;
     id_random_bytes(salt, sizeof salt);
     if (password.n > PASSWORD_MAX || !hash(made, &cost, span_of((char *)salt, SALT_N), password))
-        return err_set(err, ERR_SIZE, "the password is too long, or there is no memory");
+        return err_set(err, ERR_SIZE, "the password is too long, or memory ran out");
     buf_printf(out, "scrypt:%d:%d:%d:", LOG_N, BLOCKS, LANES);
     base64_put_url(out, span_of((char *)salt, SALT_N));
     buf_char(out, ':');
@@ -129,7 +129,7 @@ struct scrypt *scrypt_check(struct loop *l, const char *kept, struct span passwo
     s->owner = owner;
     buf_span(&s->password, span_cut(password, 0, PASSWORD_MAX));
     if (!read_kept(s, kept) || uv_queue_work(&l->uv, &s->work, on_work, on_worked)) {
-        err_set(err, ERR_CONFIG, "what is kept of the password makes no sense");
+        err_set(err, ERR_CONFIG, "the stored form of the password is not valid");
         scrypt_free(s);
         return NULL;
     }

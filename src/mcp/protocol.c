@@ -126,7 +126,7 @@ void mcp_put_lookalike(struct buf *out, struct span member)
     enum { SHOWN_MAX = 80 };
     size_t key = span_find(member, ':'); /* no member that we know has a colon in its name */
 
-    buf_printf(out, SPAN_FMT " is no member that MCP has, but a lenient reader takes it for one",
+    buf_printf(out, SPAN_FMT " is not a member that MCP has, but a lenient reader takes it for one",
                SPAN_ARG(span_cut(member, 0, key < SHOWN_MAX ? key : SHOWN_MAX)));
 }
 

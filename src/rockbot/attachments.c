@@ -213,7 +213,7 @@ int attachment_save_base64(struct attachment *a, const char *folder, struct span
     int rc = base64_read(&bytes, base64);
 
     if (rc < 0)
-        rc = err_set(err, rc, "the server's data is no base64");
+        rc = err_set(err, rc, "the server's data is not base64");
     else
         rc = attachment_save(a, folder, buf_view(&bytes), mime, SPAN_EMPTY, err);
     return rc;

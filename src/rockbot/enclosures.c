@@ -602,7 +602,7 @@ bool enclosures_unpack(struct job *j, struct span result)
         (void)save(j, buf_view(&bytes), buf_view(&f->mime),
                    f->name.n ? buf_view(&f->name) : SPAN("attachment"));
     else
-        fail_saving(j, base64.n ? "the server's data is no base64"
+        fail_saving(j, base64.n ? "the server's data is not base64"
                                 : "the server gave neither its bytes nor an attachmentId");
     return true;
 }

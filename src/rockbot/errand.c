@@ -120,7 +120,8 @@ static void take_reply(struct bus_proxy *x, const struct message *m)
         return;
     }
     if (type != e->kind->response && !(e->kind->is_invoke && type == ROCKBOT_ERROR)) {
-        snprintf(text, sizeof text, "the bridge answered with '" SPAN_FMT "', which is no answer",
+        snprintf(text, sizeof text,
+                 "the bridge answered with '" SPAN_FMT "', which is not an answer",
                  SPAN_ARG(span_cut(m->type, 0, 80)));
         fail(e, FAIL_PROTOCOL, false, text);
         return;

@@ -25,7 +25,7 @@ static struct span reply_topic_of(struct job *j, const struct message *m)
     if (m->reply_to.n && topic_is_valid(m->reply_to))
         return arena_span(&j->arena, m->reply_to);
     if (m->reply_to.n)
-        log_warn("bus", "'" SPAN_FMT "' is no topic to reply to: using the agent's own",
+        log_warn("bus", "'" SPAN_FMT "' is not a topic to reply to: using the agent's own",
                  SPAN_ARG(m->reply_to));
     buf_str(&topic, invoke ? ROCKBOT_TOPIC_RESULT : ROCKBOT_TOPIC_MANAGED);
     buf_span(&topic, m->source);

@@ -190,7 +190,7 @@ static int take_member(const struct record *r, const struct json_iter *it, struc
     if (!m || it->type == JSON_NULL)
         return 0;
     if (slots[place].type != JSON_NONE)
-        return err_set(err, ERR_DUPLICATE, "%s stands twice", m->key);
+        return err_set(err, ERR_DUPLICATE, "%s occurs twice", m->key);
     if (!fits(m->kind, it->type))
         return err_set(err, ERR_PROTOCOL, "%s is of the wrong type", m->key);
     slots[place] = (struct json_slot){it->type, it->value, it->member};
@@ -207,9 +207,9 @@ int rockbot_read(enum rockbot_record type, struct span body,
 
     memset(slots, 0, sizeof slots[0] * ROCKBOT_MAX_MEMBERS);
     if (rc < 0)
-        return err_set(err, rc, "the body is no JSON: %s at byte %zu", err_name(rc), at);
+        return err_set(err, rc, "the body is not JSON: %s at byte %zu", err_name(rc), at);
     if (found != JSON_OBJECT)
-        return err_set(err, ERR_PROTOCOL, "the body is no JSON object");
+        return err_set(err, ERR_PROTOCOL, "the body is not a JSON object");
     for (struct json_iter it = json_iter(body); json_next(&it);)
         if ((rc = take_member(r, &it, slots, err)) < 0)
             return rc;

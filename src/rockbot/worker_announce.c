@@ -480,7 +480,7 @@ void worker_refresh(struct bus_worker *w, const struct bus_delivery *d)
 
     if (rockbot_read(ROCKBOT_REFRESH, d->message->body, slots, &err) < 0) {
         w->counts.dead++;
-        log_warn("bus", "a refresh of '%s' is of no use: %s", agent, err.text);
+        log_warn("bus", "a refresh of '%s' cannot be used: %s", agent, err.text);
         bus_settle(d->sub, d->tag, BUS_DEAD);
         mem_free(agent);
         return;

@@ -481,7 +481,7 @@ void worker_invoke(struct bus_worker *w, const struct bus_delivery *d)
     if (!is_invoke(d->message->type) ||
         rockbot_read(ROCKBOT_INVOKE, d->message->body, slots, &err) < 0) {
         w->counts.dead++;
-        log_warn("bus", "an invoke of '" SPAN_FMT "' is of no use: %s",
+        log_warn("bus", "an invoke of '" SPAN_FMT "' cannot be used: %s",
                  SPAN_ARG(d->message->source), err.text[0] ? err.text : "it is of another type");
         bus_settle(d->sub, d->tag, BUS_DEAD);
     } else if (is_elsewhere(w, d->message, &slots[INVOKE_TOOL])) {

@@ -193,7 +193,8 @@ static void begin_register(struct job *j, const struct json_slot *slots)
     j->fail = fail_register;
     if (!is_server_name(j->server)) {
         job_fail(j, "invalid_arguments", false,
-                 "'" SPAN_FMT "' is no name for a server: up to 64 letters, digits, '_', '.' and "
+                 "'" SPAN_FMT
+                 "' cannot be the name of a server: up to 64 letters, digits, '_', '.' and "
                  "'-', beginning with a letter or a digit, and no '__'",
                  SPAN_ARG(j->server));
         return;
@@ -384,8 +385,8 @@ static bool is_elsewhere(const struct bus_worker *w, const struct row *row,
 static void refuse(struct bus_worker *w, const struct bus_delivery *d, const char *why)
 {
     w->counts.dead++;
-    log_warn("bus", "a " SPAN_FMT " of '" SPAN_FMT "' is of no use: %s", SPAN_ARG(d->message->type),
-             SPAN_ARG(d->message->source), why);
+    log_warn("bus", "a " SPAN_FMT " of '" SPAN_FMT "' cannot be used: %s",
+             SPAN_ARG(d->message->type), SPAN_ARG(d->message->source), why);
     bus_settle(d->sub, d->tag, BUS_DEAD);
 }
 

@@ -96,7 +96,7 @@ static void skip_token68(struct challenge_reader *r)
         r->rest = before;
 }
 
-/* Keeps a parameter that we know. False when it stands twice. */
+/* Keeps a parameter that we know. False when it occurs twice. */
 static bool keep(struct challenge *c, struct span name, struct span value)
 {
     const struct {

@@ -73,9 +73,9 @@ static int skim(struct span json, const struct json_shape *shape, struct json_sl
     int code = json_skim(json, shape, slots, &type, NULL);
 
     if (code == ERR_DUPLICATE)
-        return err_set(err, code, "a member of its %s stands there twice", what);
+        return err_set(err, code, "a member of its %s occurs twice", what);
     if (code || type != JSON_OBJECT || json_depth(json) > DEPTH_MAX)
-        return err_set(err, ERR_SYNTAX, "its %s is no JSON object", what);
+        return err_set(err, ERR_SYNTAX, "its %s is not a JSON object", what);
     return 0;
 }
 
@@ -93,12 +93,12 @@ int jwt_claims_read(struct jwt_claims *c, struct span json, struct err *err)
         !take_text(&slots[C_SUB], &c->own, &c->subject) ||
         !take_text(&slots[C_CLIENT], &c->own, &c->client) ||
         !take_text(&slots[C_AZP], &c->own, &azp) || !take_text(&slots[C_SCOPE], &c->own, &c->scope))
-        return err_set(err, ERR_SYNTAX, "iss, sub, client_id, azp or scope is no text");
+        return err_set(err, ERR_SYNTAX, "iss, sub, client_id, azp or scope is not a text");
     if (!c->client.p)
         c->client = azp;
     if (!take_time(&slots[C_EXP], &c->expires) || !take_time(&slots[C_NBF], &c->not_before) ||
         !take_time(&slots[C_IAT], &c->issued))
-        return err_set(err, ERR_SYNTAX, "exp, nbf or iat is no time");
+        return err_set(err, ERR_SYNTAX, "exp, nbf or iat is not a time");
     c->audience = slots[C_AUD].value;
     c->scp = slots[C_SCP].value;
     c->bound = slots[C_CNF].type != JSON_NONE && slots[C_CNF].type != JSON_NULL;
@@ -165,7 +165,7 @@ static int read_header(struct jwt *j, struct err *err)
         return err_set(err, ERR_SYNTAX, "it has critical extensions, which are not known here");
     if (!take_text(&slots[H_ALG], &j->own, &j->alg) || !j->alg.n ||
         !take_text(&slots[H_TYP], &j->own, &j->typ) || !take_text(&slots[H_KID], &j->own, &j->kid))
-        return err_set(err, ERR_SYNTAX, "alg, typ or kid is no text");
+        return err_set(err, ERR_SYNTAX, "alg, typ or kid is not a text");
     return 0;
 }
 

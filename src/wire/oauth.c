@@ -78,7 +78,7 @@ struct oauth_document {
     struct err *err;
 };
 
-/* Is the text one JSON object in which no member of the shape stands twice? */
+/* Is the text one JSON object in which no member of the shape occurs twice? */
 static int open_document(const struct oauth_document *d, const struct json_shape *shape)
 {
     struct json_slot slots[JSON_MAX_ROWS] = {{0}};
@@ -137,8 +137,8 @@ static int read_seconds(const struct oauth_document *d, const char *key, int64_t
     if (slot.type == JSON_NONE)
         return 0;
     if ((slot.type != JSON_NUMBER && slot.type != JSON_STRING) || !json_int(raw, out) || *out < 0)
-        return err_set(d->err, ERR_PROTOCOL, "%s has a '%s' that is no number of seconds", d->what,
-                       key);
+        return err_set(d->err, ERR_PROTOCOL, "%s has a '%s' that is not a number of seconds",
+                       d->what, key);
     return 0;
 }
 

@@ -7,7 +7,7 @@
  * go into a request, a URL or a header as it is. Nothing here knows how a document was fetched.
  *
  * Each function returns 0, or a negative code with a text for people in `err`. Texts of the results
- * live in the arena; absent ones (and JSON's null) are NULL. A member that stands twice is refused.
+ * live in the arena; absent ones (and JSON's null) are NULL. A member that occurs twice is refused.
  */
 #ifndef RIALTO_WIRE_OAUTH_H
 #define RIALTO_WIRE_OAUTH_H

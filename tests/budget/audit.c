@@ -23,7 +23,7 @@ static struct config *read_config(const char *file)
     struct buf text = {0};
 
     buf_printf(&text, "{\"audit\":{\"file\":\"%s\",\"size\":\"64MiB\"}}", file);
-    struct config *c = config_parse(buf_view(&text), CONFIG_JSON, false, &problems);
+    struct config *c = config_parse(buf_view(&text), CONFIG_JSON, &problems);
     buf_fini(&text);
     problems_fini(&problems);
     return c;

@@ -166,7 +166,7 @@ for (const chain of [[], ['P2', 'P3']]) {
       [`{"result":{"a":${deepText}},"jsonrpc":"2.0","id":ID}`, /nested too deeply/],
       ['{"jsonrpc":"2.0","id":ID,"result":{"text":"\xff\xfe"}}', /not valid UTF-8/],
       ['{"jsonrpc":"2.0","id":ID,"error":{"code":1,"message":"\xe9t\xe9"}}', /not valid UTF-8/],
-      ['{"jsonrpc":"2.0","id":ID,"result":1,"result":2}', /member stands twice/],
+      ['{"jsonrpc":"2.0","id":ID,"result":1,"result":2}', /member occurs twice/],
       ['{"jsonrpc":"2.0","id":ID,"result":{"a":[1,2,', /syntax error/],
       ['[{"jsonrpc":"2.0","id":ID,"result":{"text":"\xff"}}]', /not valid UTF-8/],
     ];

@@ -33,7 +33,7 @@ test('§11.2 row 1: one config, N servers; what is wrong with it is an error wit
   ]), 'manifest.yaml');
   const { code, stdout } = await rialto(['check', file]);
   assert.equal(code, 2);
-  for (const expected of [/:5:\d+: config\.servers\[1\]: .*'alias'/, /:6:\d+: config\.servers\[2\]: the alias 'good' stands twice, first on line 4/,
+  for (const expected of [/:5:\d+: config\.servers\[1\]: .*'alias'/, /:6:\d+: config\.servers\[2\]: the alias 'good' is used twice, first on line 4/,
     /:7:\d+: config\.servers\.pigeon\.transport: unknown transport 'pigeon'; expected stdio, sse or streamable-http/,
     /:8:\d+: config\.servers\.empty: expected the key 'command'/, /:9:\d+: config\.servers\.nowhere: .*'url'/, /5 errors/]) {
     assert.match(stdout, expected);

@@ -471,7 +471,7 @@ test('flow 14: an address that is no bridge\'s is not attached to', async (t) =>
   const result = await rialto(['browser', '-c', writeConfig(tempDir(), { listen: `127.0.0.1:${other.address().port}` })],
     { env: { XDG_STATE_HOME: tempDir() }, cwd: tempDir() });
   assert.equal(result.code, 1);
-  assert.match(result.stderr, /something that is no Rialto has this address/);
+  assert.match(result.stderr, /a program that is not Rialto has this address/);
 });
 
 test('flow 13: foreign origins and hosts are refused, configured ones are not', async (t) => {

@@ -592,9 +592,9 @@ test('commands that make no sense say what would', async (t) => {
   const { url } = place();
   const cases = [
     [['bus'], 2, /worker, proxy, tail or pub/],
-    [['bus', 'dance'], 2, /'dance' is nothing to do on a bus/],
-    [['bus', 'tail', 'a..b'], 2, /no pattern of topics/],
-    [['bus', 'pub', 'a.*', '1'], 2, /without blanks and wildcards/],
+    [['bus', 'dance'], 2, /there is no command 'bus dance'/],
+    [['bus', 'tail', 'a..b'], 2, /not a pattern of topics/],
+    [['bus', 'pub', 'a.*', '1'], 2, /without blanks or wildcards/],
     [['bus', 'pub', 'a'], 2, /a topic and a body/],
     [['bus', 'pub', 'a', '1', '-H', 'x'], 2, /NAME=VALUE/],
     [['bus', 'pub', 'a', '1', '--url', url], 1, /No such file|no such file/],

@@ -322,9 +322,9 @@ test('TLS: the certificate and the name in it are checked', async (t) => {
 
 test('options that make no sense are refused at once', async (t) => {
   for (const [url, args, reason] of [
-    ['nats://', [], /no host of a NATS server/],
-    ['nats://user:s3cret@ho st', [], /no host of a NATS server/],
-    [plain.url, ['--prefix', 'a..b'], /cannot stand in front of NATS subjects/],
+    ['nats://', [], /not the host of a NATS server/],
+    ['nats://user:s3cret@ho st', [], /not the host of a NATS server/],
+    [plain.url, ['--prefix', 'a..b'], /cannot be the prefix of NATS subjects/],
     [plain.url, ['--ca', '/nowhere/ca.pem'], /cannot read the certificates/],
   ]) {
     const probe = new Probe(t, url, args);

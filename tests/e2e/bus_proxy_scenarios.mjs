@@ -155,8 +155,8 @@ export const proxyScenarios = {
           : { type: 'RockBot.Tools.Mcp.McpRegisterServerResponse', body: { serverName: 'x' } }),
       },
     });
-    assert.match((await client.call('files__read_file')).error.message, /no JSON/);
-    assert.match((await client.call('files__write_file')).error.message, /no answer/);
+    assert.match((await client.call('files__read_file')).error.message, /not JSON/);
+    assert.match((await client.call('files__write_file')).error.message, /not an answer/);
   },
 
   'McpToolProxy: the trace of a call goes on': async (t, rig) => {

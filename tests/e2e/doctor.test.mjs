@@ -264,7 +264,7 @@ test('servers that start badly or not at all, all at once and within the limit',
   const dies = expectCheck(r, 'fail', /exited with 5/, /by hand/, 'dies');
   assert.deepEqual(dies.lines, ['one', 'two: no luck']);
   expectCheck(r, 'fail', /exited with 1/, /npm install/, 'module');
-  expectCheck(r, 'fail', /exited with 0/, /no MCP servers/, 'ends');
+  expectCheck(r, 'fail', /exited with 0/, /not be an MCP server/, 'ends');
   expectCheck(r, 'fail', /killed by SIGSEGV/, /crashed/, 'crashes');
   expectCheck(r, 'ok', /^up after/, null, 'junk');
   expectCheck(r, 'warn', /not JSON.*Server ready, enjoy!/, /must go to stderr/, 'junk');
@@ -326,8 +326,8 @@ test('servers elsewhere: refused, protected, at another path, no MCP at all', as
     },
   });
   assert.equal(r.failed, 8, r.all);
-  expectCheck(r, 'fail', /Connection refused/i, /nobody listens there/, 'refused');
-  expectCheck(r, 'fail', /connection refused/i, /nobody listens there/, 'ws');
+  expectCheck(r, 'fail', /Connection refused/i, /nothing listens there/, 'refused');
+  expectCheck(r, 'fail', /connection refused/i, /nothing listens there/, 'ws');
   expectCheck(r, 'fail', /needs a sign-in/, /rialto login/, 'token');
   expectCheck(r, 'fail', /HTTP 403/, /token/, 'forbidden');
   expectCheck(r, 'fail', /HTTP 404/, /\/mcp.*\/sse; http:\/\/127\.0\.0\.1:\d+\/mcp may be it/, 'path');

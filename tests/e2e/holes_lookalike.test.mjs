@@ -162,5 +162,5 @@ test('a listed item with a second name is not offered', async (t) => {
   assert.ok(!listed.includes('spoof__harmless'));
   const { raw } = await client.rawRequest(1, 'tools/list', '{}');
   assert.doesNotMatch(raw, /bank__transfer/);
-  assert.match(server.stderr(), /not offered, for "Name" is no member/);
+  assert.match(server.stderr(), /not offered, for "Name" is not a member/);
 });

@@ -468,7 +468,7 @@ test('a task outlives its agent, the connection and this bridge, in tasks.json f
   // An invalid file is reported, and nothing is lost except its contents.
   fs.writeFileSync(file, '{"tasks":[{"id":7},"x",{"id":"a","server":"up","own":"b","state":"{","expires":99999999999999}]');
   const third = await run();
-  assert.match(third.stderr(), /tasks\.json is no list of tasks/);
+  assert.match(third.stderr(), /tasks\.json is not a list of tasks/);
 });
 
 test('a task is forgotten when its time is over, and when the process that ran it has ended', async (t) => {

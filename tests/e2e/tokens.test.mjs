@@ -132,7 +132,7 @@ test('a viewer looks at everything, and calls and changes nothing', async (t) =>
     ['POST', '/api/servers/f/stop', '{}'], ['POST', '/api/reload', '{}'], ['DELETE', '/mcp']]) {
     const answer = await ask(method, where, viewer.token, body);
     assert.equal(answer.status, 403, `${method} ${where}`);
-    assert.match(answer.text, /may only look/);
+    assert.match(answer.text, /read-only/);
   }
   assert.equal((await ask('GET', '/status', agent.token)).status, 403);
   assert.equal((await run.token('add', 'z', '--view', 'none')).code, 2);

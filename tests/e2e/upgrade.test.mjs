@@ -110,7 +110,7 @@ test('a program that cannot take over leaves the old daemon serving', async (t) 
   };
   const cases = [
     ['/nowhere/rialto', /cannot start \/nowhere\/rialto/],
-    [script('#!/bin/sh\nexit 0\n'), /no Rialto that can take over/],
+    [script('#!/bin/sh\nexit 0\n'), /not a Rialto that can take over/],
     [script('#!/bin/sh\necho wrong >&2; exit 3\n'), /exited with 3: wrong/],
     [script('#!/bin/sh\nexec sleep 60\n'), /not ready within 15 s/],
   ];

@@ -56,7 +56,7 @@ function greeted({ now, before }) {
   document.body.classList.remove('lost');
   $('main').hidden = false;
   $('forget').hidden = token.get() === null;
-  put($('who'), now.role === 'viewer' ? `${now.name ?? 'viewer'} (may only look)` : now.name ?? '');
+  put($('who'), now.role === 'viewer' ? `${now.name ?? 'viewer'} (read-only)` : now.name ?? '');
   showHealth().catch(() => {});
   if (!started) router.start(views);
   else if (before && before.role !== now.role) router.show({ focus: false });

@@ -142,7 +142,7 @@ static void check_daemon(struct doctor *d)
             doctor_hint(doctor_add(d, DOCTOR_WARN, group, NULL,
                                    "none is running, but an earlier one has left %s behind",
                                    socket),
-                        "nothing is to be done: 'rialto serve' replaces it");
+                        "nothing needs to be done: 'rialto serve' replaces it");
         else if (code == -ETIMEDOUT)
             doctor_hint(doctor_add(d, DOCTOR_FAIL, group, NULL,
                                    "somebody listens at %s, but does not answer within %d s",
@@ -234,7 +234,7 @@ static void check_unix(struct doctor *d, const char *address)
     } else {
         doctor_hint(doctor_add(d, DOCTOR_WARN, group, NULL,
                                "listen: an earlier daemon has left %s behind", path),
-                    "nothing is to be done: 'rialto serve' replaces it");
+                    "nothing needs to be done: 'rialto serve' replaces it");
     }
 }
 

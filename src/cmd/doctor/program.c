@@ -75,7 +75,7 @@ static void say_missing(struct subject *s, const char *program)
         buf_printf(&c->text, "command: %s is in none of the folders of its PATH: %s", program,
                    path);
     if (strchr(program, ' '))
-        doctor_hint(c, "`command` is the program alone: what follows it belongs into `args`");
+        doctor_hint(c, "`command` is the program alone: what follows it belongs in `args`");
     else if (program[0] == '~' || program[0] == '$')
         doctor_hint(c, "there is no shell that would replace %.1s: write the whole path", program);
     else if (package)

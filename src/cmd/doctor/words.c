@@ -10,11 +10,11 @@ static const struct {
 } advices[] = {
     {"its sandbox (", "'rialto sandbox NAME' shows what it may do, and with --learn what it needs"},
     /* output of programs that exit */
-    {"Cannot find module", "a file or package that it needs is not there: check the path in "
-                           "`args`, and run npm install where it stands"},
-    {"ERR_MODULE_NOT_FOUND", "a package that it needs is not installed: run npm install where it "
-                             "stands"},
-    {"No module named", "a Python package is not installed for this very python: name the python "
+    {"Cannot find module", "a file or package that it needs is missing: check the path in "
+                           "`args`, and run npm install in its folder"},
+    {"ERR_MODULE_NOT_FOUND", "a package that it needs is not installed: run npm install in its "
+                             "folder"},
+    {"No module named", "a Python package is not installed for this python: name the python "
                         "of its virtual environment in `command`, or install it there"},
     {"npm ERR! 404", "there is no package of that name: check `args`"},
     {"npm error 404", "there is no package of that name: check `args`"},
@@ -25,27 +25,29 @@ static const struct {
     {"EADDRINUSE", "another program has the port that it wants; is a second copy running?"},
     {"SyntaxError", "its own program cannot be read: often the interpreter is too old for it"},
     {"Permission denied", "it may not read or write something that it needs: check the owner and "
-                          "the rights of its files"},
-    {"EACCES", "it may not read or write something that it needs: check the owner and the rights "
-               "of its files"},
-    {"Usage:", "it does not like its arguments: check `args`"},
+                          "permissions of its files"},
+    {"EACCES", "it may not read or write something that it needs: check the owner and "
+               "permissions of its files"},
+    {"Usage:", "it rejects its arguments: check `args`"},
     /* names and connections */
     {"no host of that name", "check the spelling of the host in `url`; 'getent hosts HOST' tells "
                              "whether this machine finds it"},
     {"no name server", "the name server of this machine does not answer: check the network and "
                        "/etc/resolv.conf"},
     {"no proxy of that name", "check the proxy in http_proxy, https_proxy or all_proxy"},
-    {"Connection refused", "nobody listens there: start that server, or correct host and port in "
+    {"Connection refused", "nothing listens there: start that server, or correct host and port in "
                            "`url`"},
     {"No route to host", "that machine cannot be reached from here: check the network and `url`"},
-    {"Network is unreachable", "this machine has no way there: check its network"},
-    {"no connection within", "nobody answers there: check host and port in `url`, and firewalls "
-                             "between"},
+    {"Network is unreachable", "this machine has no route to it: check its network"},
+    {"no connection within", "nothing answers there: check host and port in `url`, and firewalls "
+                             "in between"},
     /* TLS */
     {"certificate has expired", "the server needs a new certificate; if it has one, check the "
                                 "clock of this machine. `ca` does not help"},
-    {"not yet valid", "check the clock of this machine: to it the certificate is of the future"},
-    {"not valid yet", "check the clock of this machine: to it the certificate is of the future"},
+    {"not yet valid",
+     "check the clock of this machine: by its clock, the certificate is not valid yet"},
+    {"not valid yet",
+     "check the clock of this machine: by its clock, the certificate is not valid yet"},
     {"alternative certificate subject name", "the certificate is for another host: write the name "
                                              "it was made for in `url`. `ca` does not help"},
     {"not match", "the certificate is for another host: write the name it was made for in `url`. "
@@ -70,35 +72,34 @@ static const struct {
     {"there is no token for it", "check `auth` of its entry: the authorization server does not let "
                                  "us in"},
     {"HTTP 401", "give it a token: headers: {Authorization: \"Bearer ${NAME}\"}"},
-    {"HTTP 403", "what it was given does not open this door: check the token in `headers` and what "
-                 "it is allowed"},
+    {"HTTP 403", "the token does not allow this: check the token in `headers` and its rights"},
     {"refused the WebSocket: 401", "give it a token: headers: {Authorization: \"Bearer ${NAME}\"}"},
     {"refused the WebSocket: 404", "check the path in `url`"},
     {"HTTP 404", "the path in `url` is wrong: most servers are at /mcp, older ones at /sse"},
     {"HTTP 405", "the path in `url` takes no messages: most servers are at /mcp, older ones at "
                  "/sse"},
-    {"HTTP 502", "a proxy before it answers, but not the server itself: start that"},
-    {"HTTP 503", "a proxy before it answers, but not the server itself: start that"},
-    {"HTTP 5", "the server itself is in trouble: its own log says why"},
+    {"HTTP 502", "a proxy in front of it answers, but the server does not: start the server"},
+    {"HTTP 503", "a proxy in front of it answers, but the server does not: start the server"},
+    {"HTTP 5", "the server itself failed: its own log says why"},
     {"redirects to another host", "write the address that it redirects to in `url`: credentials "
                                   "are not taken to other hosts"},
-    {"answer is not JSON", "what answers there is no MCP server, perhaps a web page: check `url`"},
+    {"answer is not JSON",
+     "what answers there is not an MCP server, perhaps a web page: check `url`"},
     /* starting */
     {"was not ready within", "it may need longer the first time (npx and uvx download): start it "
-                             "once by hand, or raise `start_timeout`; or it is no MCP server on "
-                             "stdio"},
+                             "once by hand, or raise `start_timeout`; or it is not an MCP server "
+                             "on stdio"},
     {"speaks protocol version", "it is older or newer than anything known here: update it, or "
                                 "Rialto"},
     {"does not speak 2026-07-28", "write `era: auto` or `era: legacy` in its entry"},
     {"refused initialize", "is it an MCP server at all? Check `command` and `args`, or `url`"},
     {"cannot start", "the file is there; what it needs to run is not: it may be built for another "
                      "kind of machine or C library ('file' and 'ldd' tell)"},
-    {"exited with 0", "it ended by itself, as programs do that are no MCP servers on stdio: check "
-                      "`args`"},
-    {"killed by SIGKILL", "somebody killed it, perhaps for want of memory: dmesg tells"},
+    {"exited with 0", "it ended by itself: it may not be an MCP server on stdio. Check `args`"},
+    {"killed by SIGKILL", "something killed it, perhaps because memory ran out: dmesg shows that"},
     {"killed by SIG", "it crashed: start it by hand to see more"},
-    {"exited with 126", "what it starts may not be executed"},
-    {"exited with 127", "something that it starts is not to be found in its PATH"},
+    {"exited with 126", "a file that it starts is not executable"},
+    {"exited with 127", "a program that it starts is not in its PATH"},
     {"exited with", "start it by hand, with the same arguments, to see more"},
 };
 
@@ -119,8 +120,8 @@ const char *doctor_package(struct span program)
         {"npm", "apt install npm"},
         {"node", "apt install nodejs"},
         {"nodejs", "apt install nodejs"},
-        {"uvx", "it comes with uv, which Debian has not: apt install pipx, then pipx install uv"},
-        {"uv", "Debian has it not: apt install pipx, then pipx install uv"},
+        {"uvx", "it comes with uv, which is not in Debian: apt install pipx, then pipx install uv"},
+        {"uv", "it is not in Debian: apt install pipx, then pipx install uv"},
         {"pipx", "apt install pipx"},
         {"python", "apt install python-is-python3, or write python3"},
         {"python3", "apt install python3"},
@@ -134,9 +135,9 @@ const char *doctor_package(struct span program)
         {"perl", "apt install perl"},
         {"bash", "apt install bash"},
         {"git", "apt install git"},
-        {"deno", "Debian has it not: see deno.com, or run the server with node"},
-        {"bun", "Debian has it not: see bun.sh, or run the server with node"},
-        {"bunx", "it comes with bun, which Debian has not: see bun.sh, or write npx"},
+        {"deno", "it is not in Debian: see deno.com, or run the server with node"},
+        {"bun", "it is not in Debian: see bun.sh, or run the server with node"},
+        {"bunx", "it comes with bun, which is not in Debian: see bun.sh, or write npx"},
     };
 
     for (size_t i = 0; i < COUNT_OF(rows); i++)

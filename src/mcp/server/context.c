@@ -165,7 +165,7 @@ static void fetch_next(struct mcp_provider *p)
             fetch(p, "prompts/get", "name", prompt->own, row->arguments);
             return;
         }
-        log_info(p->alias, "prompt '" SPAN_FMT "' is no context: it needs arguments",
+        log_info(p->alias, "prompt '" SPAN_FMT "' cannot be used as context: it needs arguments",
                  SPAN_ARG(prompt->name));
     }
     if (!c->stale && c->at < n + p->extras.n_resources) {

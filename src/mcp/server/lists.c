@@ -167,7 +167,7 @@ static bool leave_out(struct mcp_provider *p, enum item_kind kind, struct span r
     BUF_SCOPED why = {0};
 
     if (!members_of(kind, raw, in))
-        buf_str(&why, "a member stands in it twice");
+        buf_str(&why, "a member occurs in it twice");
     else if (in[IN_NAME].type != JSON_STRING)
         buf_printf(&why, "it has no %s", mcp_lists[kind].name_member);
     else if (in[IN_LOOKALIKE].type != JSON_NONE)

@@ -141,7 +141,7 @@ static void receive_one(struct mcp_provider *p, const struct mcp_message *m, uin
         break;
     case RPC_BATCH:
     case RPC_INVALID:
-        log_warn(p->alias, "sent JSON that is no message (%s)", m->rpc.why);
+        log_warn(p->alias, "sent JSON that is not a message (%s)", m->rpc.why);
         break;
     }
 }

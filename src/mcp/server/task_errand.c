@@ -172,7 +172,7 @@ void task_errand_end_with_task(struct mcp_provider *p, struct sent *sent, struct
 
     if (!text.id.n) {
         task_errand_end_failed(sent, FAIL_PROTOCOL,
-                               SPAN("the server answered with something that is no task"));
+                               SPAN("the server answered with something that is not a task"));
         return;
     }
     const struct task *t = task_errand_note(p, &text);
@@ -347,7 +347,7 @@ static void run_got(struct mcp_provider *p, struct sent *sent, const struct mcp_
         return;
     if (!t.id.n) {
         task_errand_end_failed(sent, FAIL_PROTOCOL,
-                               SPAN("the server answered with something that is no task"));
+                               SPAN("the server answered with something that is not a task"));
         return;
     }
     task_errand_note(p, &t);

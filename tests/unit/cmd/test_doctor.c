@@ -52,7 +52,7 @@ static void test_advice(void **state)
 {
     (void)state;
     check_advice("h:1: there is no host of that name", "getent");
-    check_advice("h:1: Connection refused", "nobody listens");
+    check_advice("h:1: Connection refused", "nothing listens");
     check_advice("h:1: SSL certificate problem: certificate has expired", "`ca` does not help");
     check_advice("h:1: SSL certificate problem: unable to get local issuer certificate", "`ca`");
     check_advice("h:1: SSL certificate problem: self-signed certificate", "`ca`");

@@ -27,24 +27,24 @@ static inline const char *problem_lines(struct problems *ps)
 #define assert_problems(ps, expected) assert_string_equal(problem_lines(ps), (expected))
 
 /* Reads `text` (in a block of exactly its size) and expects exactly these problems. */
-static inline void expect_problems(const char *text, enum config_format format, bool preview,
+static inline void expect_problems(const char *text, enum config_format format,
                                    const char *expected)
 {
     struct problems ps = {0};
     struct span exact = unit_exact(span_str(text));
 
     problems_set_file(&ps, "f");
-    config_free(config_parse(exact, format, preview, &ps));
+    config_free(config_parse(exact, format, &ps));
     assert_problems(&ps, expected);
     problems_fini(&ps);
     unit_free(exact);
 }
 
 /* Reads a document that must have no problems; the caller frees the config. */
-static inline struct config *read_config(const char *text, bool preview)
+static inline struct config *read_config(const char *text)
 {
     struct problems ps = {0};
-    struct config *c = config_parse(span_str(text), CONFIG_YAML, preview, &ps);
+    struct config *c = config_parse(span_str(text), CONFIG_YAML, &ps);
 
     assert_problems(&ps, "");
     assert_non_null(c);

@@ -9,7 +9,7 @@ static struct config *read_foreign(const char *text, enum config_format format,
     struct span exact = unit_exact(span_str(text));
 
     problems_set_file(&ps, "f");
-    struct config *c = config_parse(exact, format, false, &ps);
+    struct config *c = config_parse(exact, format, &ps);
     assert_problems(&ps, expected_problems);
     problems_fini(&ps);
     unit_free(exact);
@@ -144,7 +144,7 @@ static void test_vscode_recognised(void **state)
     (void)state;
     for (size_t i = 0; i < COUNT_OF(rows); i++) {
         struct problems ps = {0};
-        struct config *c = config_parse(span_str(rows[i].text), rows[i].format, false, &ps);
+        struct config *c = config_parse(span_str(rows[i].text), rows[i].format, &ps);
         assert_int_equal(c != NULL, rows[i].vscode);
         if (c)
             assert_int_equal(c->servers.n, 1);
@@ -304,7 +304,7 @@ static void test_manifest_refused(void **state)
         "    - {alias: f, transport: '', command: z}\n",
         CONFIG_YAML,
         "f:3:7: config.servers[0]: expected the key 'alias' with a short name for the server\n"
-        "f:5:15: config.servers[2]: the alias 'a' stands twice, first on line 4; choose another\n"
+        "f:5:15: config.servers[2]: the alias 'a' is used twice, first on line 4; choose another\n"
         "f:6:29: config.servers.b.transport: unknown transport 'hosted'; expected stdio, sse "
         "or streamable-http\n"
         "f:7:15: config.servers.c: expected the key 'command' with the program to start, or "
@@ -340,7 +340,7 @@ static void expect_converted(const char *text, enum config_format format, const 
     struct buf out = {0};
 
     assert_true(config_convert(span_str(text), format, NULL, "some\nfile", &out, &ps));
-    struct config *c = config_parse(buf_view(&out), CONFIG_YAML, false, &none);
+    struct config *c = config_parse(buf_view(&out), CONFIG_YAML, &none);
     assert_problems(&none, "");
     assert_non_null(c);
     config_free(c);
@@ -378,7 +378,7 @@ static void test_convert_mcp_servers(void **state)
                      "\"autoApprove\": [\"y\"], \"toolTimeoutMs\": 2500, \"odd\\u2028key: 1\": 1}},"
                      "\"theme\": \"dark\"}",
                      CONFIG_JSON,
-                     "# Made from some?file. What was not carried over as it stands there:\n"
+                     "# Made from some?file. What could not be carried over as it was:\n"
                      "# - line 1, mcpServers.a b: this server is called 'a-b' here\n"
                      "# - line 2, mcpServers.a b.autoApprove: left out: it has no meaning here\n"
                      "# - line 2, mcpServers.a b.odd?key: 1: unknown key, ignored\n"
@@ -394,7 +394,7 @@ static void test_convert_manifest(void **state)
 {
     (void)state;
     expect_converted(full_manifest, CONFIG_YAML,
-                     "# Made from some?file. What was not carried over as it stands there:\n"
+                     "# Made from some?file. What could not be carried over as it was:\n"
                      "# - line 5, config.servers.a.cache_tools: left out: it has no meaning here\n"
                      "# - line 16, config.prompts_cache_ttl: left out: it has no meaning here\n"
                      "# - line 17, config.odd: unknown key, ignored\n"

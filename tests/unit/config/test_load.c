@@ -189,7 +189,7 @@ static void test_environment(void **state)
 {
     (void)state;
     struct problems ps = {0};
-    struct config *c = read_config("listen: ':1'\nlog: {level: warn}", false);
+    struct config *c = read_config("listen: ':1'\nlog: {level: warn}");
 
     setenv("RIALTO_LISTEN", "127.0.0.1:0, unix:/run/x", 1);
     setenv("RIALTO_LOG_LEVEL", "debug", 1);
@@ -288,15 +288,15 @@ static void test_mcp_servers_wrong(void **state)
     expect_problems("{\"mcpServers\": {\"a\": {\"command\": \"x\", \"args\": \"y\",\n"
                     "\"allow\": [\"a\"], \"allowedTools\": [\"b\"]}, \"b\": 5},\n"
                     "\"servers\": {}}",
-                    CONFIG_JSON, false,
+                    CONFIG_JSON,
                     "f:1:2: mcpServers: 'servers' and 'mcpServers' exclude each other; keep one\n"
                     "f:1:47: mcpServers.a.args: expected a list of texts, not text\n"
                     "f:2:17: mcpServers.a.allowedTools: this says the same as 'allow'; keep one\n"
                     "f:2:46: mcpServers.b: expected a map of keys, not a number\n");
-    expect_problems("mcpServers: [a]", CONFIG_YAML, false,
+    expect_problems("mcpServers: [a]", CONFIG_YAML,
                     "f:1:13: mcpServers: expected a map of names to maps of keys, not a list\n");
     /* Two names that become the same alias. */
-    expect_problems("mcpServers: {a b: {command: x}, a-b: {command: y}}", CONFIG_YAML, false,
+    expect_problems("mcpServers: {a b: {command: x}, a-b: {command: y}}", CONFIG_YAML,
                     "f:1:14: warning: mcpServers.a b: this server is called 'a-b' here\n"
                     "f:1:33: mcpServers.a-b: too much like 'a b' on line 1; choose another name\n");
 }
@@ -305,8 +305,7 @@ static void test_mcp_servers_remote(void **state)
 {
     (void)state;
     struct config *c = read_config("mcpServers: {a: {serverUrl: 'https://x.example/', type: http,\n"
-                                   "  headers: {A: b}}}",
-                                   false);
+                                   "  headers: {A: b}}}");
     assert_string_equal(c->servers.items[0].url, "https://x.example/");
     assert_string_equal(c->servers.items[0].headers.items[0].name, "A");
     config_free(c);

@@ -7,7 +7,7 @@
 static struct config *parse(const char *yaml)
 {
     struct problems problems = {0};
-    struct config *c = config_parse(span_str(yaml), CONFIG_YAML, true, &problems);
+    struct config *c = config_parse(span_str(yaml), CONFIG_YAML, &problems);
 
     assert_non_null(c);
     problems_fini(&problems);

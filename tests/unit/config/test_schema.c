@@ -7,7 +7,7 @@
 
 static void expect_yaml(const char *text, const char *expected)
 {
-    expect_problems(text, CONFIG_YAML, false, expected);
+    expect_problems(text, CONFIG_YAML, expected);
 }
 
 /* Every row is complete, and its default is a value that the row itself accepts. */
@@ -15,7 +15,7 @@ static void test_table(void **state)
 {
     (void)state;
     struct problems ps = {0};
-    struct config *c = config_parse(SPAN("{}"), CONFIG_YAML, true, &ps);
+    struct config *c = config_parse(SPAN("{}"), CONFIG_YAML, &ps);
 
     assert_problems(&ps, "");
     assert_non_null(c);
@@ -48,7 +48,7 @@ static void test_table(void **state)
 static void test_defaults(void **state)
 {
     (void)state;
-    struct config *c = read_config("servers: {a: {command: x}}", false);
+    struct config *c = read_config("servers: {a: {command: x}}");
     const struct config_server *s = &c->servers.items[0];
 
     assert_int_equal(c->listen.n, 1);
@@ -125,7 +125,7 @@ static const char every_key[] =
 static void test_every_server_key(void **state)
 {
     (void)state;
-    struct config *c = read_config(every_key, true);
+    struct config *c = read_config(every_key);
     const struct config_server *s = config_server(c, "files");
     const struct config_server *far = config_server(c, "far");
 
@@ -169,7 +169,7 @@ static void test_every_server_key(void **state)
 static void test_every_other_key(void **state)
 {
     (void)state;
-    struct config *c = read_config(every_key, true);
+    struct config *c = read_config(every_key);
 
     assert_int_equal(c->listen.n, 3);
     assert_string_equal(c->listen.items[1].address, ":0");
@@ -199,11 +199,11 @@ static void test_every_other_key(void **state)
 static void test_bus(void **state)
 {
     (void)state;
-    struct config *c = read_config("servers: {a: {command: x}}", false);
+    struct config *c = read_config("servers: {a: {command: x}}");
 
     assert_string_equal(c->bus.url, "off");
     config_free(c);
-    c = read_config("bus: {}\nservers: {a: {command: x}}", false);
+    c = read_config("bus: {}\nservers: {a: {command: x}}");
     assert_string_equal(c->bus.url, "embedded:");
     assert_int_equal(c->bus.role, BUS_WORKER);
     assert_int_equal(c->bus.agents.n, 1);
@@ -212,10 +212,11 @@ static void test_bus(void **state)
     assert_true(c->bus.events);
     assert_false(c->bus.approvals);
     config_free(c);
-    expect_yaml("bus: {agents: [refresh]}\n"
-                "servers: {a: {command: x}}\n",
-                "f:1:16: bus.agents: 'refresh' is no name for an agent: the topic of that name "
-                "means something else\n");
+    expect_yaml(
+        "bus: {agents: [refresh]}\n"
+        "servers: {a: {command: x}}\n",
+        "f:1:16: bus.agents: 'refresh' cannot be the name of an agent: the topic of that name "
+        "means something else\n");
     expect_yaml("bus: {url: 'nats://h:1', listen: ':0'}\n"
                 "servers: {a: {command: x}}\n",
                 "f:1:34: bus: 'listen' is for our own bus: 'url' must be embedded: or unix:PATH\n"
@@ -227,8 +228,7 @@ static void test_approve_always(void **state)
 {
     (void)state;
     struct config *c = read_config("servers: {a: {command: x, approve: always}, b: {command: x, "
-                                   "approve: [read, always]}}",
-                                   false);
+                                   "approve: [read, always]}}");
     assert_int_equal(config_server(c, "a")->approve.n, 1);
     assert_string_equal(config_server(c, "a")->approve.items[0], "*");
     assert_string_equal(config_server(c, "b")->approve.items[0], "read");
@@ -241,7 +241,7 @@ static void test_approve_always(void **state)
 static void test_control(void **state)
 {
     (void)state;
-    struct config *c = read_config("control: unix:/run/x.sock", false);
+    struct config *c = read_config("control: unix:/run/x.sock");
     assert_string_equal(c->control, "unix:/run/x.sock");
     config_free(c);
     expect_yaml("control: /run/x.sock", "f:1:10: control: expected auto, off or unix:/PATH\n");
@@ -313,10 +313,10 @@ static void test_nul(void **state)
     (void)state;
     expect_yaml("servers:\n  a: {command: \"sh\\0x\", args: [\"a\\0\"], env: {\"A\\0\": b}}\n"
                 "  \"b\\0c\": {command: x}\n",
-                "f:2:16: servers.a.command: a NUL character cannot stand in it\n"
-                "f:2:32: servers.a.args: a NUL character cannot stand in it\n"
-                "f:2:46: servers.a.env: a NUL character cannot stand in it\n"
-                "f:3:3: servers.b: a NUL character cannot stand in a name\n");
+                "f:2:16: servers.a.command: it cannot contain a NUL character\n"
+                "f:2:32: servers.a.args: it cannot contain a NUL character\n"
+                "f:2:46: servers.a.env: it cannot contain a NUL character\n"
+                "f:3:3: servers.b: a name cannot contain a NUL character\n");
 }
 
 static void test_server_checks(void **state)
@@ -341,12 +341,12 @@ static void test_server_checks(void **state)
                 "f:7:3: servers.null1: expected the key 'command' with the program to start, "
                 "or 'url'\n"
                 "f:8:19: warning: servers.line: 'command' is the program alone; what follows it "
-                "belongs into 'args'\n"
+                "belongs in 'args'\n"
                 "f:9:3: warning: servers.sse: /mcp/sse is taken, so this server has no address of "
                 "its own\n");
     expect_problems("servers: {a: {command: x, url: 'http://y', headers: {A: b}},\n"
                     " b: {url: 'http://y', args: [z]}}",
-                    CONFIG_YAML, true,
+                    CONFIG_YAML,
                     "f:1:32: servers.a: 'command' and 'url' exclude each other; keep one\n"
                     "f:1:53: servers.a: 'headers' makes no sense for a server with 'command'\n"
                     "f:2:29: servers.b: 'args' makes no sense for a server with 'url'\n");
@@ -357,7 +357,7 @@ static void test_server_checks(void **state)
                     "  d: {url: 'ws://y', transport: streamable-http}\n"
                     "  e: {url: 'wss://y', headers: {Authorization: 'Bearer ${TOKEN}'}}\n"
                     "  f: {url: 'ws://y', transport: ws}\n",
-                    CONFIG_YAML, false,
+                    CONFIG_YAML,
                     "f:2:30: servers.a: this 'transport' needs an http or https URL\n"
                     "f:3:35: servers.b: this 'transport' needs 'command'\n"
                     "f:4:35: servers.c: this 'transport' needs a ws or wss URL\n"
@@ -435,7 +435,7 @@ static void test_views_and_tokens(void **state)
                 "something\n"
                 "f:8:5: auth.tokens: the token of 'a' names the view 'tow', and there is none\n"
                 "f:8:5: auth.tokens: 'a' and 'c' have the same hash\n"
-                "f:8:5: auth.tokens: the name 'a' stands twice\n"
+                "f:8:5: auth.tokens: the name 'a' is used twice\n"
                 "f:9:23: auth.tokens[1].hash: expected sha256: and the hash in 64 hexadecimal "
                 "digits\n"
                 "f:10:7: auth.tokens[2]: expected the key 'hash'; 'rialto token add NAME' makes a "
@@ -475,7 +475,7 @@ static void test_whose_word_counts(void **state)
         text.n = 0;
         buf_printf(&text, "servers: {a: {command: x}, b: {command: x, approve_by: client}}\n%s",
                    rows[i].more);
-        struct config *c = config_parse(buf_view(&text), CONFIG_YAML, false, &ps);
+        struct config *c = config_parse(buf_view(&text), CONFIG_YAML, &ps);
         assert_int_equal(config_server(c, "a")->approve_by, rows[i].unsaid);
         assert_int_equal(config_server(c, "b")->approve_by, APPROVE_BY_CLIENT);
         config_free(c);
@@ -492,7 +492,7 @@ static void test_roles_of_tokens(void **state)
                                          "  tokens:\n"
                                          "    - {name: a, hash: '" HASH_A "'}\n"
                                          "    - {name: b, hash: '" HASH_B "', view: v}\n"),
-                                    CONFIG_YAML, false, &ps);
+                                    CONFIG_YAML, &ps);
 
     (void)state;
     assert_int_equal(c->tokens.items[0].role, ROLE_OPERATOR);
@@ -503,7 +503,7 @@ static void test_roles_of_tokens(void **state)
                           "  tokens:\n"
                           "    - {name: a, hash: '" HASH_A "', role: agent}\n"
                           "    - {name: b, hash: '" HASH_B "', view: v, role: operator}\n"),
-                     CONFIG_YAML, false, &ps);
+                     CONFIG_YAML, &ps);
     assert_int_equal(c->tokens.items[0].role, ROLE_AGENT);
     assert_int_equal(c->tokens.items[1].role, ROLE_OPERATOR);
     config_free(c);
@@ -522,13 +522,12 @@ static void test_enabled_servers(void **state)
 {
     (void)state;
     struct config *c = read_config("enabled_servers: [b]\n"
-                                   "servers: {a: {command: x}, b: {command: y}}",
-                                   false);
+                                   "servers: {a: {command: x}, b: {command: y}}");
     assert_false(config_server(c, "a")->enabled);
     assert_true(config_server(c, "b")->enabled);
     config_free(c);
     /* An empty list counts: no server is enabled. */
-    c = read_config("enabled_servers: []\nservers: {a: {command: x}}", false);
+    c = read_config("enabled_servers: []\nservers: {a: {command: x}}");
     assert_false(config_server(c, "a")->enabled);
     config_free(c);
     expect_yaml("enabled_servers: [c]\nservers: {a: {command: x}}\n",
@@ -551,9 +550,9 @@ static void test_addresses(void **state)
         assert_non_null(schema_find("listen.*.address")->check(span_str(bad[i])));
     assert_memory_equal(schema_find("listen.*.address")->check(SPAN("x")), wanted,
                         sizeof wanted - 1);
-    expect_yaml("listen: [':1', ':1']", "f:1:9: listen: the address :1 stands twice\n");
+    expect_yaml("listen: [':1', ':1']", "f:1:9: listen: the address :1 is listed twice\n");
     expect_yaml("listen: []", "f:1:9: listen: expected at least one address\n");
-    expect_problems("listen: [{tls: {cert: a, key: b}}]", CONFIG_YAML, true,
+    expect_problems("listen: [{tls: {cert: a, key: b}}]", CONFIG_YAML,
                     "f:1:10: listen[0]: expected the key 'address'\n");
 }
 
@@ -577,7 +576,7 @@ static void test_names_pattern(void **state)
     assert_null(check(SPAN("{tool}-of-{server}")));
     for (size_t i = 0; i < COUNT_OF(bad); i++)
         assert_non_null(check(span_str(bad[i])));
-    struct config *c = read_config("names: '{tool}'", false);
+    struct config *c = read_config("names: '{tool}'");
     assert_string_equal(c->names, "bare");
     config_free(c);
 }
@@ -628,13 +627,12 @@ static void test_dump(void **state)
                                    "servers:\n"
                                    "  a: {command: x, args: [a, ''], allow: ['*'], timeout: 90s}\n"
                                    "  b: {command: y, enabled: false, cwd: /z, queue: 5}\n"
-                                   "limits: {message: 3MiB}\nlog: {format: json}\n",
-                                   false);
+                                   "limits: {message: 3MiB}\nlog: {format: json}\n");
     struct arena a = {0};
     struct buf yaml = {0};
 
     value_put_yaml(&yaml, schema_dump(&a, c));
-    struct config *again = read_config(buf_cstr(&yaml), false);
+    struct config *again = read_config(buf_cstr(&yaml));
     assert_true(schema_equal("", c, again));
     again->limits.message++;
     assert_false(schema_equal("", c, again));
@@ -642,7 +640,7 @@ static void test_dump(void **state)
     config_free(c);
 
     yaml.n = 0;
-    c = read_config("servers: {a: {command: x, env: {TOKEN: hush-hush}}}", false);
+    c = read_config("servers: {a: {command: x, env: {TOKEN: hush-hush}}}");
     value_put_yaml(&yaml, schema_dump(&a, c));
     assert_null(strstr(buf_cstr(&yaml), "hush"));
     assert_non_null(strstr(buf_cstr(&yaml), "TOKEN: \"***\""));
@@ -673,15 +671,15 @@ static void test_server_equal(void **state)
     struct buf text = {0};
 
     buf_printf(&text, "servers: {s: {%s}, t: {%s}}", base, base);
-    struct config *first = read_config(buf_cstr(&text), true);
-    struct config *same = read_config(buf_cstr(&text), true);
+    struct config *first = read_config(buf_cstr(&text));
+    struct config *same = read_config(buf_cstr(&text));
     assert_true(config_server_equal(&first->servers.items[0], &same->servers.items[0]));
     assert_false(config_server_equal(&first->servers.items[0], &same->servers.items[1]));
     config_free(same);
     for (size_t i = 0; i < COUNT_OF(others); i++) {
         text.n = 0;
         buf_printf(&text, "servers: {s: {%s}}", others[i]);
-        struct config *other = read_config(buf_cstr(&text), true);
+        struct config *other = read_config(buf_cstr(&text));
         assert_false(config_server_equal(&first->servers.items[0], &other->servers.items[0]));
         config_free(other);
     }
@@ -789,7 +787,7 @@ static void test_sandbox(void **state)
 
     for (size_t i = 0; i < COUNT_OF(rows); i++) {
         snprintf(text, sizeof text, "servers: {a: {%s}}", rows[i].entry);
-        struct config *c = read_config(text, false);
+        struct config *c = read_config(text);
         assert_int_equal(c->servers.items[0].sandbox.level, rows[i].level);
         assert_int_equal(c->servers.items[0].sandbox.network.n, 0);
         assert_false(c->servers.items[0].sandbox.warns);
@@ -799,8 +797,7 @@ static void test_sandbox(void **state)
         read_config("sandbox: {missing: warn}\n"
                     "servers: {a: {command: x, sandbox: {read: [/a, ~/b], write: ['~'], network: "
                     "[443, 80], memory: 1GiB, processes: 8, cpu: 1m, files: 99}}, b: {command: x, "
-                    "sandbox: {network: all}}}",
-                    false);
+                    "sandbox: {network: all}}}");
     const struct config_sandbox *s = &c->servers.items[0].sandbox;
     assert_int_equal(s->read.n, 2);
     assert_string_equal(s->read.items[1], "~/b");
@@ -819,7 +816,7 @@ static void test_sandbox(void **state)
     struct arena a = {0};
     value_put_json(&json, schema_dump(&a, c), false);
     struct problems ps = {0};
-    struct config *again = config_parse(buf_view(&json), CONFIG_JSON, false, &ps);
+    struct config *again = config_parse(buf_view(&json), CONFIG_JSON, &ps);
     assert_problems(&ps, "");
     for (size_t i = 0; i < 2; i++)
         assert_true(config_server_equal(&c->servers.items[i], &again->servers.items[i]));

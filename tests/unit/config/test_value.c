@@ -97,8 +97,8 @@ static void test_json_duplicates(void **state)
 {
     (void)state;
     expect_json_problem("{\"a\": 1,\n \"b\": {\"c\": 1, \"\\u0063\": 2},\n \"a\": 2}",
-                        "f:2:16: c: this key stands twice, first on line 2; keep one\n"
-                        "f:3:2: a: this key stands twice, first on line 1; keep one\n");
+                        "f:2:16: c: this key occurs twice, first on line 2; keep one\n"
+                        "f:3:2: a: this key occurs twice, first on line 1; keep one\n");
 }
 
 static void test_json_bounds(void **state)

@@ -92,7 +92,7 @@ static void test_aliases(void **state)
     check_yaml("- &x 1\n- *x\n- &x 2\n- *x\n", "[1,1,2,2]");
     expect_yaml_problem("a: *x\nb: &x 1\n", "f:1:4: there is no '&x' before this '*x'\n");
     expect_yaml_problem("a: &x [1, *x]\n",
-                        "f:1:11: an alias cannot stand inside the value it names\n");
+                        "f:1:11: an alias cannot be inside the value it names\n");
     expect_yaml_problem("- &x [1]\n- {*x : 1}\n",
                         "f:2:4: a key must be plain text, not a list or map\n");
 }
@@ -119,10 +119,10 @@ static void test_duplicates(void **state)
 {
     (void)state;
     expect_yaml_problem("a: 1\nb: {c: 1, c: 2}\na: 2\n",
-                        "f:2:11: c: this key stands twice, first on line 2; keep one\n"
-                        "f:3:1: a: this key stands twice, first on line 1; keep one\n");
+                        "f:2:11: c: this key occurs twice, first on line 2; keep one\n"
+                        "f:3:1: a: this key occurs twice, first on line 1; keep one\n");
     expect_yaml_problem("x: &x {a: 1}\ny: {<<: *x, <<: *x}\n",
-                        "f:2:13: <<: this key stands twice, first on line 2; keep one\n");
+                        "f:2:13: <<: this key occurs twice, first on line 2; keep one\n");
 }
 
 /* Nine levels of nine aliases each would be 387 million values. */

@@ -44,7 +44,7 @@ static void keep(struct keeper *k)
 static void follow(struct keeper *k, const char *yaml)
 {
     struct problems warnings = {0};
-    struct config *c = config_parse(span_str(yaml), CONFIG_YAML, false, &warnings);
+    struct config *c = config_parse(span_str(yaml), CONFIG_YAML, &warnings);
 
     assert_non_null(c);
     gate_apply(k->gate, c);
@@ -229,7 +229,7 @@ static void a_hash_is_printed_as_the_file_wants_it(void **state)
 
 static void check(const char *yaml, const char *expected)
 {
-    struct config *c = read_config(yaml, false);
+    struct config *c = read_config(yaml);
     struct problems problems = {0};
 
     gate_check(c, &problems);

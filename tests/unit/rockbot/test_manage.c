@@ -106,7 +106,7 @@ static void test_names_that_servers_cannot_have(void **state)
         json_quote(&body, span_str(bad[i]));
         buf_char(&body, '}');
         assert_body_has(ask(&r, "McpRegisterServerRequest", buf_cstr(&body)),
-                        "is no name for a server");
+                        "cannot be the name of a server");
         buf_fini(&body);
     }
     assert_string_equal(r.added, "");

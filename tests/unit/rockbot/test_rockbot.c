@@ -177,15 +177,15 @@ static void test_reading_refuses_what_cannot_be_used(void **state)
         enum rockbot_record type;
         const char *body, *why;
     } rows[] = {
-        {ROCKBOT_INVOKE, "", "the body is no JSON"},
-        {ROCKBOT_INVOKE, "not json", "the body is no JSON"},
-        {ROCKBOT_INVOKE, "[]", "the body is no JSON object"},
+        {ROCKBOT_INVOKE, "", "the body is not JSON"},
+        {ROCKBOT_INVOKE, "not json", "the body is not JSON"},
+        {ROCKBOT_INVOKE, "[]", "the body is not a JSON object"},
         {ROCKBOT_INVOKE, "{\"toolName\":\"x\"}", "toolCallId is missing"},
         {ROCKBOT_INVOKE, "{\"toolCallId\":\"1\",\"toolName\":null}", "toolName is missing"},
         {ROCKBOT_INVOKE, "{\"toolCallId\":1,\"toolName\":\"x\"}",
          "toolCallId is of the wrong type"},
         {ROCKBOT_INVOKE, "{\"toolCallId\":\"1\",\"toolName\":\"x\",\"TOOLNAME\":\"y\"}",
-         "toolName stands twice"},
+         "toolName occurs twice"},
         {ROCKBOT_ERROR, "{\"toolCallId\":\"1\",\"toolName\":\"x\",\"code\":\"c\"}",
          "message is missing"},
         {ROCKBOT_TOOLS_AVAILABLE, "{\"serverName\":\"x\",\"tools\":[]}", "removedTools is missing"},
