@@ -355,7 +355,6 @@ struct browser *browser_new(struct loop *loop, struct router *router,
     list_init(&b->joins);
     list_init(&b->opening);
     b->all = view_new("pages", NULL);
-    router_add_view(router, b->all);
     b->kept = kept_load(options->grants_file);
     b->remotes = remotes_load(options->remotes_file);
     struct err err;
@@ -382,7 +381,6 @@ static void on_ended(struct deferred *d)
     timer_clear(loop_timers(b->loop), &b->keep_alive);
     timer_clear(loop_timers(b->loop), &b->goodbye);
     guide_free(b->guide);
-    router_remove_view(b->router, b->all);
     view_free(b->all);
     map_fini(&b->sessions);
     map_fini(&b->clients);

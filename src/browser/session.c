@@ -408,7 +408,6 @@ struct browser_session *session_new(struct browser *b, struct span id)
         0; /* errands have their own deadlines */
     s->view = view_new(s->id, NULL);
     router_add_provider(b->router, &s->core);
-    router_add_view(b->router, s->view);
     view_add(s->view, &s->core, NULL);
     view_set_fallback(s->view, &s->core);
     provider_want(&s->core);
@@ -442,7 +441,6 @@ void session_free(struct browser_session *s)
     router_remove_provider(s->browser->router, &s->core);
     stats_add(&s->browser->past,
               &s->core.stats); /* counters must not go down when a session ends */
-    router_remove_view(s->browser->router, s->view);
     view_free(s->view);
     provider_fini(&s->core);
     mem_free(s->leads);

@@ -26,8 +26,6 @@ struct router {
     struct list providers;
     struct list standing;
     struct list held; /* calls that wait for a person (core/approval.h) */
-    struct view **views;
-    size_t n_views;
     void (*on_stopped)(void *arg, struct provider *p);
     void *on_stopped_arg;
     bool draining; /* no consumer may open a call any more (drain.h) */

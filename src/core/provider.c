@@ -378,10 +378,12 @@ void provider_init(struct provider *p, const struct peer_verbs *verbs,
     list_init(&p->held);
     list_init(&p->doubts);
     list_init(&p->node);
+    list_init(&p->memberships);
 }
 
 void provider_fini(struct provider *p)
 {
+    view_remove_everywhere(p);
     catalog_free(p->catalog);
     p->catalog = NULL;
 }

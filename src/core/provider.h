@@ -128,15 +128,16 @@ struct provider {
     bool takes_turns; /* asks without saying on which call (core/doubts.h) */
     bool settling;    /* `doubts` are being asked */
     struct list doubts;
-    size_t n_refused; /* doubts that were refused; the calls have not ended yet */
-    struct list node; /* in the router */
+    size_t n_refused;        /* doubts that were refused; the calls have not ended yet */
+    struct list node;        /* in the router */
+    struct list memberships; /* in views (core/view.c) */
     struct stats stats;
 };
 
 /* The family's constructor calls this; policy may be changed afterwards. */
 void provider_init(struct provider *p, const struct peer_verbs *verbs,
                    const struct provider_ops *ops, const char *alias);
-/* Only when DOWN and unregistered. */
+/* Only when DOWN and unregistered. Views that still have the provider lose it. */
 void provider_fini(struct provider *p);
 
 /* --- for the family --- */
@@ -154,8 +155,7 @@ void provider_publish(struct provider *p, struct catalog *c);
 void provider_recall(struct provider *p, struct catalog *c);
 
 /* --- for the bridge and the router --- */
-/* Other limits from now on, also while the provider runs; the caller then calls view_touch for the
- * views that show the provider. */
+/* Other limits from now on, also while the provider runs; the caller then calls view_touch. */
 void provider_adjust(struct provider *p, const struct policy *policy);
 void provider_want(struct provider *p);
 /* Somebody has signed in: start the provider. */

@@ -32,7 +32,6 @@ void router_free(struct router *r)
     observers_fini(&r->observers);
     tasks_free(r->tasks);
     idmap_fini(&r->calls);
-    mem_free(r->views);
     mem_free(r);
 }
 
@@ -119,8 +118,7 @@ void router_add_provider(struct router *r, struct provider *p)
 
 void router_withdraw_provider(struct router *r, struct provider *p)
 {
-    for (size_t i = 0; i < r->n_views; i++)
-        view_remove(r->views[i], p);
+    view_remove_everywhere(p);
     wishes_provider_withdrawn(r, p);
     router_tell_changes(r, p);
 }
@@ -147,22 +145,6 @@ struct provider *router_next_provider(const struct router *r, const struct provi
     const struct list *next = p ? p->node.next : r->providers.next;
 
     return next == &r->providers ? NULL : LIST_ENTRY(next, struct provider, node);
-}
-
-void router_add_view(struct router *r, struct view *v)
-{
-    r->views = mem_resize(r->views, (r->n_views + 1) * sizeof(struct view *));
-    r->views[r->n_views++] = v;
-}
-
-void router_remove_view(struct router *r, struct view *v)
-{
-    size_t kept = 0;
-
-    for (size_t i = 0; i < r->n_views; i++)
-        if (r->views[i] != v)
-            r->views[kept++] = r->views[i];
-    r->n_views = kept;
 }
 
 void router_on_stopped(struct router *r, void (*fn)(void *arg, struct provider *p), void *arg)
@@ -293,9 +275,7 @@ void router_tell(struct provider *p, const struct event *event)
 
 void router_provider_changed(struct router *r, struct provider *p)
 {
-    for (size_t i = 0; i < r->n_views; i++)
-        if (view_has(r->views[i], p))
-            view_touch(r->views[i], (1u << ITEM_KINDS) - 1);
+    view_touch(p);
     observers_note(&r->observers);
 }
 

@@ -61,8 +61,6 @@ void router_remove_provider(struct router *r, struct provider *p);
 struct provider *router_provider(const struct router *r, struct span alias);
 /* In the order they were added: pass NULL for the first. */
 struct provider *router_next_provider(const struct router *r, const struct provider *p);
-void router_add_view(struct router *r, struct view *v);
-void router_remove_view(struct router *r, struct view *v);
 /* Called each time a provider has stopped because it was not wanted any more. Remove the provider
  * in a later turn, not inside: the function that reported the loss, or one that ends a call of the
  * provider, may still be on the stack. */

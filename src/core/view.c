@@ -13,6 +13,8 @@
 #include <stdio.h>
 
 struct member {
+    struct list in_provider; /* in the provider's `memberships` */
+    struct view *view;
     struct provider *provider;
     struct filter filter;
     bool exempt; /* from the narrowing */
@@ -63,7 +65,7 @@ struct view {
     char *pattern;
     const char *described; /* text before the alias; NULL: descriptions stay as they are */
     struct provider *fallback;
-    struct member *members;
+    struct member **members;
     size_t n_members;
     const struct narrowing *narrowing; /* NULL = none */
     struct view *base;                 /* its members are shown as well; NULL = none */
@@ -72,28 +74,19 @@ struct view {
     struct table tables[ITEM_KINDS];
 };
 
-static bool any_matches(const struct span *patterns, size_t n, struct span text)
+/* The lists are built again at their next use. */
+static void touch(struct view *v)
 {
-    for (size_t i = 0; i < n; i++)
-        if (span_glob(patterns[i], text))
-            return true;
-    return false;
+    for (int kind = 0; kind < ITEM_KINDS; kind++)
+        v->tables[kind].stale = true;
+    LIST_EACH (&v->parts, it)
+        touch(LIST_ENTRY(it, struct view, in_base));
 }
 
-bool filter_passes(const struct filter *f, struct span name)
+void view_touch(const struct provider *p)
 {
-    if (f->n_allow)
-        return any_matches(f->allow, f->n_allow, name);
-    return !any_matches(f->deny, f->n_deny, name);
-}
-
-bool filter_passes_item(const struct filter *f, const struct item *item)
-{
-    bool own = filter_passes(f, item->own);
-
-    if (!item->label.n)
-        return own;
-    return f->n_allow ? own || filter_passes(f, item->label) : own && filter_passes(f, item->label);
+    LIST_EACH (&p->memberships, it)
+        touch(LIST_ENTRY(it, struct member, in_provider)->view);
 }
 
 struct view *view_new(const char *name, const char *pattern)
@@ -104,8 +97,14 @@ struct view *view_new(const char *name, const char *pattern)
     v->pattern = mem_str(pattern);
     list_init(&v->in_base);
     list_init(&v->parts);
-    view_touch(v, (1u << ITEM_KINDS) - 1);
+    touch(v);
     return v;
+}
+
+static void free_member(struct member *m)
+{
+    list_remove(&m->in_provider);
+    mem_free(m);
 }
 
 void view_free(struct view *v)
@@ -120,6 +119,8 @@ void view_free(struct view *v)
         buf_fini(&t->json);
     }
     list_remove(&v->in_base);
+    for (size_t i = 0; i < v->n_members; i++)
+        free_member(v->members[i]);
     mem_free(v->members);
     mem_free(v->pattern);
     mem_free(v->name);
@@ -139,7 +140,7 @@ const char *view_pattern(const struct view *v)
 void view_set_described(struct view *v, const char *before)
 {
     v->described = before;
-    view_touch(v, 1u << ITEM_TOOL);
+    touch(v);
 }
 
 void view_set_fallback(struct view *v, struct provider *p)
@@ -151,8 +152,8 @@ struct provider *view_only(const struct view *v)
 {
     if (v->pattern || v->narrowing || v->base || v->n_members != 1)
         return NULL;
-    const struct filter *f = &v->members[0].filter;
-    struct provider *p = v->members[0].provider;
+    const struct filter *f = &v->members[0]->filter;
+    struct provider *p = v->members[0]->provider;
     return f->n_allow || f->n_deny || p->policy.n_approve || rules_concern(p) ? NULL : p;
 }
 
@@ -178,16 +179,22 @@ struct provider *view_fallback(const struct view *v)
 
 void view_add(struct view *v, struct provider *p, const struct filter *filter)
 {
-    v->members = mem_resize(v->members, (v->n_members + 1) * sizeof(struct member));
-    v->members[v->n_members++] =
-        (struct member){p, filter ? *filter : (struct filter){NULL, 0, NULL, 0}, false};
-    view_touch(v, (1u << ITEM_KINDS) - 1);
+    struct member *m = MEM_NEW(struct member);
+
+    m->view = v;
+    m->provider = p;
+    if (filter)
+        m->filter = *filter;
+    list_append(&p->memberships, &m->in_provider);
+    v->members = mem_resize(v->members, (v->n_members + 1) * sizeof(struct member *));
+    v->members[v->n_members++] = m;
+    touch(v);
 }
 
 void view_add_exempt(struct view *v, struct provider *p)
 {
     view_add(v, p, NULL);
-    v->members[v->n_members - 1].exempt = true;
+    v->members[v->n_members - 1]->exempt = true;
 }
 
 void view_narrow(struct view *v, struct view *base, const struct narrowing *narrowing)
@@ -197,7 +204,7 @@ void view_narrow(struct view *v, struct view *base, const struct narrowing *narr
     list_remove(&v->in_base);
     if (base)
         list_append(&base->parts, &v->in_base);
-    view_touch(v, (1u << ITEM_KINDS) - 1);
+    touch(v);
 }
 
 /* --- members: the view's own, then those of the base --- */
@@ -222,7 +229,7 @@ static const struct member *next_member(const struct view *v, size_t *at)
     while (*at < v->n_members + more) {
         size_t i = (*at)++;
         const struct member *m =
-            i < v->n_members ? &v->members[i] : &v->base->members[i - v->n_members];
+            i < v->n_members ? v->members[i] : v->base->members[i - v->n_members];
         if (admits(v, m))
             return m;
     }
@@ -254,12 +261,20 @@ void view_remove(struct view *v, const struct provider *p)
     size_t kept = 0;
 
     for (size_t i = 0; i < v->n_members; i++)
-        if (v->members[i].provider != p)
+        if (v->members[i]->provider == p)
+            free_member(v->members[i]);
+        else
             v->members[kept++] = v->members[i];
     v->n_members = kept;
     if (v->fallback == p)
         v->fallback = NULL;
-    view_touch(v, (1u << ITEM_KINDS) - 1);
+    touch(v);
+}
+
+void view_remove_everywhere(struct provider *p)
+{
+    for (struct member *m; (m = LIST_FIRST(&p->memberships, struct member, in_provider));)
+        view_remove(m->view, p);
 }
 
 bool view_has(const struct view *v, const struct provider *p)
@@ -288,7 +303,7 @@ struct provider *view_member(const struct view *v, size_t n)
     const struct member *m = NULL;
 
     if (!v->narrowing && !v->base) /* the usual case, fast: callers iterate over all members */
-        return n < v->n_members ? v->members[n].provider : NULL;
+        return n < v->n_members ? v->members[n]->provider : NULL;
     for (size_t at = 0; (m = next_member(v, &at)) && n > 0;)
         n--;
     return m ? m->provider : NULL;
@@ -648,15 +663,6 @@ static void table_rebuild(struct view *v, enum item_kind kind)
     buf_fini(&b.name);
     buf_fini(&b.label);
     mem_free(b.frames);
-}
-
-void view_touch(struct view *v, unsigned kinds)
-{
-    for (int kind = 0; kind < ITEM_KINDS; kind++)
-        if (kinds & (1u << kind))
-            v->tables[kind].stale = true;
-    LIST_EACH (&v->parts, it)
-        view_touch(LIST_ENTRY(it, struct view, in_base), kinds);
 }
 
 static struct table *fresh_table(struct view *v, enum item_kind kind)

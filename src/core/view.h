@@ -19,7 +19,8 @@
  * A view can be narrowed to some providers and tools, and can show a part of another view (its
  * base), including members that the base gets later: so consumers see different parts of one view.
  *
- * Nouns: view_, filter_.
+ * A provider knows the views that have it, so a change of the provider costs the same however many
+ * other views there are. A provider that ends leaves its views; views may be freed in any order.
  */
 #ifndef RIALTO_CORE_VIEW_H
 #define RIALTO_CORE_VIEW_H
@@ -27,21 +28,9 @@
 #include "base/buf.h"
 #include "base/map.h"
 #include "core/catalog.h"
+#include "core/filter.h"
 
 struct provider;
-
-/* Patterns with * and ?; ASCII case is ignored. An item passes if `allow` has a match, or if
- * `allow` is empty and `deny` has none: allow wins. Borrowed, must outlive the view. */
-struct filter {
-    const struct span *allow;
-    size_t n_allow;
-    const struct span *deny;
-    size_t n_deny;
-};
-
-bool filter_passes(const struct filter *f, struct span name);
-/* Does an item pass, by its own name or its label? */
-bool filter_passes_item(const struct filter *f, const struct item *item);
 
 /* How a view offers its tools, except those of exempt members. */
 enum view_tools {
@@ -80,6 +69,8 @@ void view_add(struct view *v, struct provider *p, const struct filter *filter);
 /* Add a member that is shown with all its tools however the view is narrowed. */
 void view_add_exempt(struct view *v, struct provider *p);
 void view_remove(struct view *v, const struct provider *p);
+/* Remove the provider from every view that has it. */
+void view_remove_everywhere(struct provider *p);
 /* Show only a part of the members, and of the members of `base` (NULL: none), which must outlive
  * `v`. */
 void view_narrow(struct view *v, struct view *base, const struct narrowing *narrowing);
@@ -87,7 +78,7 @@ bool view_has(const struct view *v, const struct provider *p);
 /* The kinds (bits) of the provider's items that the view may list: without its tools if agents have
  * to search for them. */
 unsigned view_kinds(const struct view *v, const struct provider *p);
-/* Calls of tools that no member offers go to `p` (or NULL), which answers with its own error. */
+/* Calls of tools that no member offers go to the member `p`, which answers with its own error. */
 void view_set_fallback(struct view *v, struct provider *p);
 struct provider *view_fallback(const struct view *v);
 /* Who answers calls of an unknown tool whose name, by the pattern, belongs to a server that needs a
@@ -126,7 +117,8 @@ unsigned view_flags(struct view *v, enum item_kind kind);
 /* The digest of the bytes of view_list: equal digests mean equal lists. */
 uint64_t view_digest(struct view *v, enum item_kind kind);
 
-/* Items of these kinds may have changed: build the lists again at the next use. */
-void view_touch(struct view *v, unsigned kinds);
+/* The provider's items may have changed: the lists that have them are built again at their next
+ * use. */
+void view_touch(const struct provider *p);
 
 #endif

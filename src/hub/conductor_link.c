@@ -188,7 +188,6 @@ static void lone_free(struct lone *l)
     struct provider *p = mcp_provider_core(l->provider);
 
     router_remove_provider(l->core->router, p);
-    router_remove_view(l->core->router, l->view);
     view_free(l->view);
     mcp_provider_free(l->provider);
     list_remove(&l->node);
@@ -274,7 +273,6 @@ struct lone *lone_new(struct conductor_core *k, const char *alias, struct acp_se
     p->policy.timeout = 0; /* the agent decides how long to wait */
     router_add_provider(k->router, p);
     view_add(l->view, p, &l->filter);
-    router_add_view(k->router, l->view);
     list_append(&k->lones, &l->node);
     return l;
 }

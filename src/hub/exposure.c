@@ -123,7 +123,6 @@ struct exposure *exposure_new(struct router *r, const struct exposure_style *sty
     if (style->of_both_eras)
         e->legacy = exposure_new(r, &e->style);
     view_narrow(e->full, NULL, style->narrowing);
-    router_add_view(r, e->full);
     if (style->expose == EXPOSE_FULL && !style->gateway)
         return e;
     e->searched = style->expose == EXPOSE_SEARCH;
@@ -132,7 +131,6 @@ struct exposure *exposure_new(struct router *r, const struct exposure_style *sty
     view_set_described(e->seen, style->described);
     router_add_provider(r, search_provider_core(e->search));
     view_add_exempt(e->seen, search_provider_core(e->search));
-    router_add_view(r, e->seen);
     show(e);
     e->look.changed = on_look;
     if (style->expose == EXPOSE_AUTO)
@@ -213,12 +211,10 @@ void exposure_free(struct exposure *e)
     observer_remove(&e->look);
     exposure_stop(e);
     if (e->search) {
-        router_remove_view(e->router, e->seen);
         router_remove_provider(e->router, search_provider_core(e->search));
         search_provider_free(e->search);
         view_free(e->seen);
     }
-    router_remove_view(e->router, e->full);
     view_free(e->full);
     mem_free(e);
 }

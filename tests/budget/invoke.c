@@ -182,12 +182,10 @@ int main(int argc, char **argv)
     router_add_provider(r.router, &r.server);
     r.view = view_new("files", NULL);
     view_add(r.view, &r.server, NULL);
-    router_add_view(r.router, r.view);
     provider_want(&r.server);
     go(&r, url);
     provider_unwant(&r.server);
     router_remove_provider(r.router, &r.server);
-    router_remove_view(r.router, r.view);
     view_free(r.view);
     provider_fini(&r.server);
     router_free(r.router);

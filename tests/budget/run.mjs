@@ -138,6 +138,22 @@ async function pageCall() {
   return (many - few) / 400;
 }
 
+// --- one page among many ---
+
+const lifeWithPages = (n) => life({}, async (origin) => {
+  for (let i = 0; i < n; i += 50) {
+    const names = Array.from({ length: 50 }, (_, k) => `S${i + k}`);
+    const tabs = await Promise.all(names.map((name) => page({ after: () => {} }, { origin }, name, [greet])));
+    for (const tab of tabs) tab.ws.terminate(); // their sessions stay
+  }
+});
+
+// Each change of a session went through the views of all sessions: a page among 600 cost three times as much as one among 150.
+async function manyPages() {
+  const [few, more, half, many] = [await lifeWithPages(100), await lifeWithPages(200), await lifeWithPages(400), await lifeWithPages(800)];
+  return ((many - half) / 400) / ((more - few) / 100);
+}
+
 // --- one relayed message ---
 
 /** Instructions of a conductor from start to end, with that many requests through one proxy. */
@@ -231,7 +247,7 @@ let passed = 0;
 let failed = 0;
 for (const [name, measure] of Object.entries({
   skim_list: skimList, search_tools: searchTools, relayed_hop: relayedHop, routed_call: () => routedCall(),
-  trusted_call: trustedCall, jwt_call: jwtCall, page_call: pageCall, bus_invoke: busInvoke, conductor_start: conductorStart,
+  trusted_call: trustedCall, jwt_call: jwtCall, page_call: pageCall, many_pages: manyPages, bus_invoke: busInvoke, conductor_start: conductorStart,
   audit_line: auditLine,
 })) {
   const { what, budget, ceiling } = budgets[name];

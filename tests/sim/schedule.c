@@ -293,7 +293,6 @@ static void world_begin(struct world *w)
     for (size_t i = 0; i < w->n_views; i++) {
         w->views[i].pattern = PICK(w, patterns);
         w->views[i].view = view_new("sim", w->views[i].pattern);
-        router_add_view(w->router, w->views[i].view);
     }
     w->n_consumers = 1 + pick(w, MAX_CONSUMERS);
     for (size_t i = 0; i < w->n_consumers; i++)
@@ -334,7 +333,6 @@ static void world_end(struct world *w)
         if (w->providers[i])
             provider_free(w->providers[i]);
     for (size_t i = 0; i < w->n_views; i++) {
-        router_remove_view(w->router, w->views[i].view);
         view_free(w->views[i].view);
     }
     bury_the_dead(w);

@@ -72,7 +72,6 @@ static void test_instances_are_added_up(void **state)
         fake_init(&fakes[i], &stage, "a");
         fake_ready(&fakes[i], "read");
         views[i] = view_new(i ? "own" : "a", NULL);
-        router_add_view(stage.router, views[i]);
         view_add(views[i], &fakes[i].core, NULL);
     }
     client_init(&ann, &stage, "ann", views[0]);
@@ -87,7 +86,6 @@ static void test_instances_are_added_up(void **state)
     call_cancel_all(&ann.peer);
     for (size_t i = 0; i < 2; i++) {
         fake_fini(&fakes[i]);
-        router_remove_view(stage.router, views[i]);
         view_free(views[i]);
     }
     stage_fini(&stage);

@@ -13,7 +13,6 @@ static void begin(struct fixture *x)
 {
     stage_init(&x->stage);
     x->view = view_new("test", NULL);
-    router_add_view(x->stage.router, x->view);
     fake_init(&x->fake, &x->stage, "f");
     view_add(x->view, &x->fake.core, NULL);
     client_init(&x->ann, &x->stage, "ann", x->view);
@@ -28,7 +27,6 @@ static void end(struct fixture *x)
     x->ann.in_done = NULL;
     call_cancel_all(&x->ann.peer);
     fake_fini(&x->fake);
-    router_remove_view(x->stage.router, x->view);
     view_free(x->view);
     stage_fini(&x->stage);
 }

@@ -18,7 +18,6 @@ static void begin(struct fixture *x)
 
     stage_init(&x->stage);
     x->view = view_new("test", "{server}__{tool}");
-    router_add_view(x->stage.router, x->view);
     fake_init(&x->fake, &x->stage, "f");
     view_add(x->view, &x->fake.core, NULL);
     for (size_t i = 0; i < COUNT_OF(clients); i++) {
@@ -35,7 +34,6 @@ static void end(struct fixture *x)
     call_cancel_all(&x->bob.peer);
     call_cancel_all(&x->eve.peer);
     fake_fini(&x->fake);
-    router_remove_view(x->stage.router, x->view);
     view_free(x->view);
     stage_fini(&x->stage);
 }

@@ -27,7 +27,6 @@ static void begin(struct fixture *x)
 {
     stage_init(&x->stage);
     x->view = view_new("test", "{server}__{tool}");
-    router_add_view(x->stage.router, x->view);
     fake_init(&x->fake, &x->stage, "f");
     view_add(x->view, &x->fake.core, NULL);
     client_init(&x->ann, &x->stage, "ann", x->view);
@@ -42,7 +41,6 @@ static void end(struct fixture *x)
     call_cancel_all(&x->ann.peer);
     fake_fini(&x->fake);
     events_unwatch(router_events(x->stage.router), &x->watcher);
-    router_remove_view(x->stage.router, x->view);
     view_free(x->view);
     buf_fini(&x->heard);
     stage_fini(&x->stage);

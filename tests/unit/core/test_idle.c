@@ -13,7 +13,6 @@ static void begin(struct fixture *x, bool eager)
 {
     stage_init(&x->stage);
     x->view = view_new("test", NULL);
-    router_add_view(x->stage.router, x->view);
     fake_init(&x->fake, &x->stage, "f");
     x->fake.core.policy.eager = eager;
     x->fake.core.policy.idle_stop = 1000;
@@ -27,7 +26,6 @@ static void end(struct fixture *x)
 {
     call_cancel_all(&x->ann.peer);
     fake_fini(&x->fake);
-    router_remove_view(x->stage.router, x->view);
     view_free(x->view);
     stage_fini(&x->stage);
 }

@@ -12,7 +12,6 @@ static void begin(struct fixture *x)
 {
     stage_init(&x->stage);
     x->view = view_new("test", NULL);
-    router_add_view(x->stage.router, x->view);
     fake_init(&x->fake, &x->stage, "files");
     view_add(x->view, &x->fake.core, NULL);
     client_init(&x->ann, &x->stage, "ann", x->view);
@@ -24,7 +23,6 @@ static void end(struct fixture *x)
     x->ann.in_event = NULL;
     call_cancel_all(&x->ann.peer);
     fake_fini(&x->fake);
-    router_remove_view(x->stage.router, x->view);
     view_free(x->view);
     stage_fini(&x->stage);
 }
@@ -513,7 +511,7 @@ static void test_a_lazy_one_put_to_rest_stays_listed(void **state)
     assert_span(view_list(x.view, ITEM_TOOL), "[{\"name\":\"read\"}]");
     provider_lost(&x.fake.core, "exited with 0");
     assert_account(&x.stage, "files start\nfiles stop\nfiles stopped\n");
-    view_touch(x.view, 1u << ITEM_TOOL);
+    view_touch(&x.fake.core);
     assert_span(view_list(x.view, ITEM_TOOL), "[{\"name\":\"read\"}]");
     client_open(&x.ann, "read");
     provider_up(&x.fake.core);

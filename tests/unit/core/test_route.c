@@ -95,7 +95,6 @@ static void begin(struct fixture *x, const char *a_words, const char *b_words)
 {
     stage_init(&x->stage);
     x->view = view_new("test", "{server}__{tool}");
-    router_add_view(x->stage.router, x->view);
     fake_init(&x->a, &x->stage, "a");
     fake_init(&x->b, &x->stage, "b");
     view_add(x->view, &x->a.core, NULL);
@@ -108,7 +107,6 @@ static void end(struct fixture *x)
 {
     fake_fini(&x->a);
     fake_fini(&x->b);
-    router_remove_view(x->stage.router, x->view);
     view_free(x->view);
     stage_fini(&x->stage);
 }

@@ -15,8 +15,6 @@ static void begin(struct fixture *x)
     stage_init(&x->stage);
     x->both = view_new("both", "{server}__{tool}");
     x->one = view_new("one", NULL);
-    router_add_view(x->stage.router, x->both);
-    router_add_view(x->stage.router, x->one);
     fake_init(&x->a, &x->stage, "a");
     fake_init(&x->b, &x->stage, "b");
     view_add(x->both, &x->a.core, NULL);
@@ -38,8 +36,6 @@ static void end(struct fixture *x)
     call_cancel_all(&x->bob.peer);
     fake_fini(&x->a);
     fake_fini(&x->b);
-    router_remove_view(x->stage.router, x->both);
-    router_remove_view(x->stage.router, x->one);
     view_free(x->both);
     view_free(x->one);
     stage_fini(&x->stage);
@@ -390,21 +386,34 @@ static void test_a_withdrawn_provider_is_not_found(void **state)
     end(&x);
 }
 
-static void test_views_that_left_are_left_alone(void **state)
+/* Views and providers may end in any order. */
+static void test_a_view_or_a_provider_that_ended_is_left_alone(void **state)
 {
     struct fixture x;
+    struct fake third;
+    struct view *gone = view_new("gone", NULL), *left = view_new("left", NULL);
 
     (void)state;
     begin(&x);
-    attach(&x.ann);
     attach(&x.bob);
-    call_cancel_all(&x.ann.peer);
-    router_remove_view(x.stage.router, x.both);
+    fake_init(&third, &x.stage, "third");
+    view_add(gone, &x.a.core, NULL);
+    view_add(left, &x.a.core, NULL);
+    view_add(left, &third.core, NULL);
+    view_add(left, &third.core, NULL);
+    view_set_fallback(left, &third.core);
+    view_free(gone);
     x.stage.account.n = 0;
     fake_ready(&x.a, "read");
-    assert_account(&x.stage, "a start\nbob changed 2 tools\n");
-    router_add_view(x.stage.router, x.both);
+    assert_account(&x.stage, "a start\nbob changed 1 tools\n");
+    provider_fini(&third.core);
+    assert_ptr_equal(view_member(left, 0), &x.a.core);
+    assert_null(view_member(left, 1));
+    assert_null(view_fallback(left));
+    fake_fini(&third);
     end(&x);
+    assert_null(view_member(left, 0));
+    view_free(left);
 }
 
 int main(void)
@@ -424,7 +433,7 @@ int main(void)
         cmocka_unit_test(test_removing_is_a_change),
         cmocka_unit_test(test_halting_one_that_rests_is_a_change),
         cmocka_unit_test(test_a_withdrawn_provider_is_not_found),
-        cmocka_unit_test(test_views_that_left_are_left_alone),
+        cmocka_unit_test(test_a_view_or_a_provider_that_ended_is_left_alone),
     };
     return cmocka_run_group_tests_name("core/router", tests, NULL, NULL);
 }

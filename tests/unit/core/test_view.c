@@ -17,7 +17,6 @@ static void begin(struct fixture *x, const char *pattern, size_t n)
 {
     stage_init(&x->stage);
     x->view = view_new("test", pattern);
-    router_add_view(x->stage.router, x->view);
     x->n = n;
     for (size_t i = 0; i < n; i++) {
         fake_init(&x->fakes[i], &x->stage, aliases[i]);
@@ -29,7 +28,6 @@ static void end(struct fixture *x)
 {
     for (size_t i = 0; i < x->n; i++)
         fake_fini(&x->fakes[i]);
-    router_remove_view(x->stage.router, x->view);
     view_free(x->view);
     stage_fini(&x->stage);
 }
@@ -564,7 +562,6 @@ static void test_a_part_of_a_view(void **state)
     (void)state;
     begin(&x, "{server}__{tool}", 2);
     struct view *part = view_new("part", "{server}__{tool}");
-    router_add_view(x.stage.router, part);
     view_narrow(part, x.view, &narrowing);
     fake_ready(&x.fakes[0], "read delete_file write p:delete r:delete");
     fake_ready(&x.fakes[1], "read p:x r:y t:{z}");
@@ -596,7 +593,6 @@ static void test_a_part_of_a_view(void **state)
                 "[{\"name\":\"alpha__read\"},{\"name\":\"gamma__new\"}]");
     fake_fini(&x.fakes[2]);
     assert_span(view_list(part, ITEM_TOOL), "[{\"name\":\"alpha__read\"}]");
-    router_remove_view(x.stage.router, part);
     view_free(part);
     end(&x);
 }

@@ -209,7 +209,6 @@ static void test_a_server_at_work_is_left_alone(void **state)
     peer_init(&consumer, &verbs);
     x.core->policy.timeout = 0;
     struct view *v = view_new("v", NULL);
-    router_add_view(x.router, v);
     view_add(v, x.core, NULL);
     call_open(x.router, &consumer, v,
               &(struct request){.op = OP_CALL_TOOL,
@@ -223,7 +222,6 @@ static void test_a_server_at_work_is_left_alone(void **state)
     answer(&x, "\"result\":{\"content\":[]}");
     wait_ms(&x, 1000);
     assert_sent(&x, "ping\n");
-    router_remove_view(x.router, v);
     view_free(v);
     end(&x);
 }

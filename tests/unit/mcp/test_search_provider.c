@@ -16,8 +16,6 @@ static void begin(struct fixture *x)
     stage_init(&x->stage);
     x->full = view_new("full", "{server}__{tool}");
     x->seen = view_new("seen", "{server}__{tool}");
-    router_add_view(x->stage.router, x->full);
-    router_add_view(x->stage.router, x->seen);
     fake_init(&x->server, &x->stage, "s");
     view_add(x->full, &x->server.core, NULL);
     x->search = search_provider_new(x->full, SEARCH_OFFERS_SEARCH);
@@ -35,8 +33,6 @@ static void end(struct fixture *x)
     fake_fini(&x->server);
     router_remove_provider(x->stage.router, search_provider_core(x->search));
     search_provider_free(x->search);
-    router_remove_view(x->stage.router, x->full);
-    router_remove_view(x->stage.router, x->seen);
     view_free(x->full);
     view_free(x->seen);
     stage_fini(&x->stage);

@@ -183,7 +183,6 @@ void rig_set_up(struct proxy_rig *r, const struct bus_proxy_options *options)
              getenv("TMPDIR") ? getenv("TMPDIR") : "/tmp", (int)getpid(), ++serial);
     r->router = router_new(loop_timers(r->loop), 7);
     r->view = view_new("all", "{server}__{tool}");
-    router_add_view(r->router, r->view);
     peer_init(&r->consumer, &consumer_verbs);
     r->host = (struct bus_host){.router = r->router, .arg = r, .next = next_server, .admit = admit};
     r->options = (struct bus_options){.url = r->url, .name = "test"};
@@ -216,7 +215,6 @@ void rig_tear_down(struct proxy_rig *r)
     bus_close(r->theirs);
     WAIT(r->loop, r->closed == 2);
     call_cancel_all(&r->consumer);
-    router_remove_view(r->router, r->view);
     view_free(r->view);
     router_free(r->router);
     if (r->has_last)

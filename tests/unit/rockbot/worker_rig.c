@@ -197,7 +197,6 @@ struct rig_server *rig_server(struct rig *r, const char *alias, const char *tool
     s->core.policy.backoff_first = s->core.policy.backoff_max = 60 * 1000;
     router_add_provider(r->router, &s->core);
     s->view = view_new(alias, NULL);
-    router_add_view(r->router, s->view);
     s->denied = SPAN("secret");
     s->filter = (struct filter){.deny = &s->denied, .n_deny = 1};
     view_add(s->view, &s->core, &s->filter);
@@ -540,7 +539,6 @@ void rig_end(struct rig *r)
     for (size_t i = 0; i < r->n_servers; i++) {
         struct rig_server *s = &r->servers[i];
         router_remove_provider(r->router, &s->core);
-        router_remove_view(r->router, s->view);
         view_free(s->view);
         provider_fini(&s->core);
         buf_fini(&s->params);
