@@ -112,7 +112,7 @@ test('--debug=metadata writes no content at all', async (t) => {
   await c.prompt(session, words);
   await assert.rejects(c.request('_test/unknown', { words }));
   c.send(`not a message, but a ${words}`);
-  await until('its log line', () => /no message/.test(c.stderr));
+  await until('its log line', () => /not a message/.test(c.stderr));
   await c.stop(0);
   const text = readAll(dir);
   assert.doesNotMatch(text, /zebra|tell nobody|stopReason|cwd/);
