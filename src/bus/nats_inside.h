@@ -22,7 +22,7 @@
 #include "wire/nats.h"
 
 enum {
-    NATS_TICK_MS = 5000,
+    NATS_TICK_MS = 12500,
     NATS_MAX_TOLD = 48,   /* servers of the cluster that other servers announced */
     NATS_ANSWERS_SID = 1, /* the subscription to our inbox */
 };
@@ -91,6 +91,7 @@ struct nats_client {
     struct idmap legs;  /* struct nats_leg by id */
     struct idmap items; /* handed over and not settled, by tag */
     uint64_t last_tag;
+    struct timer progress;     /* set while JetStream waits for an item: says that we work on it */
     struct nats_item *current; /* being handed over: not freed before that ends */
     struct deferred work;      /* hands over items when there is room again */
     uint64_t warned, dropped;  /* when a dead letter and when lost messages were last logged */

@@ -14,8 +14,8 @@
 enum {
     HANDSHAKE_MS = 5000, /* of one server */
     GOODBYE_MS = 1000,
-    SILENT_ASK = 2,  /* ticks without a word from the server until we send a PING */
-    SILENT_DEAD = 5, /* ticks until the connection counts as lost */
+    SILENT_ASK = 1,  /* ticks without a word from the server until we send a PING */
+    SILENT_DEAD = 3, /* ticks until the connection counts as lost: 25 s at least */
     MAX_OUTBOX = 64 * 1024 * 1024,
     COMPLAINT = 300, /* bytes of an -ERR that are shown */
 };
@@ -500,5 +500,5 @@ void nats_link_tick(struct nats_client *e)
     if (++l->silent == SILENT_ASK)
         nats_make_sure(e, 0);
     if (l->silent >= SILENT_DEAD)
-        lose(e, "nothing was heard for %d s", SILENT_DEAD * NATS_TICK_MS / 1000);
+        lose(e, "nothing was heard for %d s", (SILENT_DEAD - 1) * NATS_TICK_MS / 1000);
 }

@@ -16,6 +16,7 @@ enum {
     AT_ONCE = 256,          /* waiting messages that are handed over in one turn of the loop */
     QUEUE_MESSAGES = 65536, /* waiting for one subscription; later ones are dropped */
     QUEUE_BYTES = 64 * 1024 * 1024,
+    PROGRESS_MS = 5000,    /* a third of the time after which JetStream gives a message to others */
     ASK_MS = 30000,        /* how long a request for messages is valid */
     ASK_LOST_MS = 45000,   /* a request that has not ended by then counts as lost */
     LISTEN_AGAIN_MS = 2000 /* before asking for a consumer again */
@@ -161,6 +162,21 @@ static void bury(struct nats_client *e, struct nats_item *i, const char *why)
 
 /* --- handing over --- */
 
+/* Only the server's own PINGs may wake a daemon that does nothing, so the timer stops with the last
+ * item. */
+static void tell_progress(struct timer *t)
+{
+    struct nats_client *e = CONTAINER_OF(t, struct nats_client, progress);
+
+    LIST_EACH (&e->subs, it) {
+        struct nats_sub *s = LIST_ENTRY(it, struct nats_sub, node);
+        LIST_EACH (&s->held, held)
+            item_say(e, LIST_ENTRY(held, struct nats_item, node), "+WPI");
+    }
+    if (e->items.n)
+        timer_set(loop_timers(e->loop), t, PROGRESS_MS);
+}
+
 static void hand_over(struct nats_client *e, struct nats_item *i)
 {
     struct message m;
@@ -178,6 +194,9 @@ static void hand_over(struct nats_client *e, struct nats_item *i)
     idmap_put(&e->items, i->tag, i);
     list_append(&s->held, &i->node);
     s->n_held++;
+    e->progress.fire = tell_progress;
+    if (i->jet && !timer_is_set(&e->progress))
+        timer_set(loop_timers(e->loop), &e->progress, PROGRESS_MS);
     e->current = i;
     engine_deliver(e->bus, s->sub, i->tag, i->deliveries > 1, i->topic, &m);
     e->current = NULL;
@@ -514,8 +533,6 @@ void nats_subs_tick(struct nats_client *e)
 {
     LIST_EACH (&e->subs, it) {
         struct nats_sub *s = LIST_ENTRY(it, struct nats_sub, node);
-        LIST_EACH (&s->held, held)
-            item_say(e, LIST_ENTRY(held, struct nats_item, node), "+WPI");
         for (size_t i = 0; i < s->plan.n; i++) {
             struct nats_leg *leg = &s->legs[i];
             if (leg->asked && loop_now(e->loop) - leg->asked_at > ASK_LOST_MS)
@@ -594,6 +611,7 @@ void nats_subs_drop(struct nats_client *e)
 {
     struct nats_sub *s;
 
+    timer_clear(loop_timers(e->loop), &e->progress);
     while ((s = LIST_FIRST(&e->subs, struct nats_sub, node)))
         sub_free(e, s);
 }
