@@ -5,7 +5,7 @@ const { spawn } = require('node:child_process');
 const os = require('node:os');
 
 function find() {
-  const name = `rialto-${process.platform}-${process.arch}`;
+  const name = `rialto-bridge-${process.platform}-${process.arch}`;
   try {
     return require.resolve(`${name}/rialto`);
   } catch {

@@ -88,18 +88,30 @@ static bool is_own_address(const struct host_setup *s, struct span address)
     return false;
 }
 
-/* Does the entry start `rialto stdio`, or lead to the daemon's address? */
+/* Is this our program, or the package of it that npx or uvx is to run? */
+static bool is_own_name(struct span word)
+{
+    for (size_t slash; (slash = span_find(word, '/')) < word.n;)
+        word = span_from(word, slash + 1);
+    word = span_cut(word, 0, span_find(word, '@')); /* the version of a package */
+    return span_is(word, own_name) || span_is(word, "rialto-bridge");
+}
+
+/* Does the entry start `rialto stdio`, also by another program, or lead to the daemon's address? */
 static bool is_own(const struct host_setup *s, const struct value *entry)
 {
-    const struct value *url = value_get(entry, "url");
-    const struct value *command = value_get(entry, "command"), *args = value_get(entry, "args");
-    struct span program = command ? command->text : SPAN_EMPTY;
+    const struct value *url = value_get(entry, "url"), *args = value_get(entry, "args");
+    const struct value *command = value_get(entry, "command");
+    struct span before = command ? command->text : SPAN_EMPTY;
 
-    for (size_t slash; (slash = span_find(program, '/')) < program.n;)
-        program = span_from(program, slash + 1);
     if (url && is_own_address(s, url->text))
         return true;
-    return span_is(program, own_name) && args && args->first && span_is(args->first->text, "stdio");
+    for (const struct value *arg = args ? args->first : NULL; arg; arg = arg->next) {
+        if (span_is(arg->text, "stdio") && is_own_name(before))
+            return true;
+        before = arg->text;
+    }
+    return false;
 }
 
 /* Desktop programs, and the daemon that they start, do not have the PATH of a shell: `command`

@@ -8,7 +8,9 @@
 #include "config/nearest.h"
 #include "wire/json_out.h"
 
+#include <limits.h>
 #include <stdio.h>
+#include <string.h>
 #include <unistd.h>
 
 enum { OPT_YES = 'y', OPT_DRY_RUN = ARGS_OWN, OPT_UNDO };
@@ -92,6 +94,28 @@ static bool ask(void)
     return span_eq_nocase(said, SPAN("y")) || span_eq_nocase(said, SPAN("yes"));
 }
 
+/* Programs that keep what they run in a cache, which they empty: the path of ours would stop working
+ * one day. Returns what installs it to stay; NULL: it is not in such a cache. */
+static const char *lasting_install(void)
+{
+    static const struct {
+        const char *cache, *install;
+    } runners[] = {
+        {"/_npx/", "npm install -g rialto-bridge"},
+        {"/dlx", "pnpm add -g rialto-bridge"},
+        {"/bunx-", "bun add -g rialto-bridge"},
+        {"/archive-v0/", "uv tool install rialto-bridge"},
+    };
+    char self[PATH_MAX];
+    ssize_t n = readlink("/proc/self/exe", self, sizeof self - 1);
+
+    self[n > 0 ? n : 0] = '\0';
+    for (size_t i = 0; i < COUNT_OF(runners); i++)
+        if (strstr(self, runners[i].cache))
+            return runners[i].install;
+    return NULL;
+}
+
 static int carry_out(struct host_setup *s)
 {
     struct buf out = {0};
@@ -125,6 +149,13 @@ static int run_plan(struct host_setup *s, bool yes, bool dry)
     int code = wrong ? CMD_FAILED : CMD_FINE;
     if (!changes || dry)
         return code;
+    const char *install = lasting_install();
+    if (install) {
+        cmd_error(s->args->command,
+                  "this program is in a cache that is emptied now and then: hosts need one that stays");
+        cmd_hint("`%s`, then `rialto setup` again", install);
+        return CMD_FAILED;
+    }
     if (!yes && !(isatty(STDIN_FILENO) && isatty(STDERR_FILENO))) {
         cmd_hint("nothing was done: there is no terminal to ask at, and --yes was not given");
         return code;

@@ -7,7 +7,7 @@ import fs from 'node:fs';
 import path from 'node:path';
 import { test } from 'node:test';
 import { samples } from './hosts_samples.mjs';
-import { load, rialto, rialtoBin, start, sanitizerEnv, tempDir } from './lib.mjs';
+import { load, rialto, rialtoBin, runCommand, start, sanitizerEnv, tempDir } from './lib.mjs';
 
 const YAML = load('yaml');
 
@@ -67,6 +67,39 @@ test('a host that has the address of the daemon has Rialto already', async () =>
     assert.equal(code, 0, stderr);
     if (moves) assert.match(stdout, /1 of their servers goes into/, address);
     else assert.deepEqual(everything(h.dir), before, `${listen} ${address}\n${stdout}`);
+  }
+});
+
+// The README of our own packages shows `npx -y rialto-bridge stdio` for hosts. Setup took that for one more server, too.
+test('a host that starts Rialto by npx, uvx or docker has Rialto already', async () => {
+  for (const [command, ...args] of [
+    ['npx', '-y', 'rialto-bridge', 'stdio'], ['npx', '-y', 'rialto-bridge@1.2.3', 'stdio'], ['uvx', 'rialto-bridge', 'stdio'],
+    ['uvx', '--from', 'rialto-bridge', 'rialto', 'stdio'], ['docker', 'run', '-i', 'image', '/usr/bin/rialto', 'stdio'], ['/opt/bin/rialto', 'stdio'],
+  ]) {
+    const h = home('cursor');
+    fs.writeFileSync(h.file('cursor'), JSON.stringify({ mcpServers: { all: { command, args } } }));
+    const before = everything(h.dir);
+    const { code, stdout, stderr } = await h.run('--yes', 'cursor');
+    assert.equal(code, 0, stderr);
+    assert.deepEqual(everything(h.dir), before, `${command} ${args.join(' ')}\n${stdout}`);
+  }
+});
+
+// `npx rialto-bridge setup` wrote the path of npx's cache into the hosts' files. The cache is emptied one day, and then no
+// host has any server.
+test('a program in the cache of npx or uvx is not put into hosts', async () => {
+  for (const [folder, install] of [['_npx/1f/node_modules', 'npm install -g'], ['archive-v0/x/bin', 'uv tool install']]) {
+    const h = home('cursor');
+    const program = path.join(tempDir(), folder, 'rialto');
+    fs.mkdirSync(path.dirname(program), { recursive: true });
+    fs.copyFileSync(rialtoBin, program);
+    const before = everything(h.dir);
+    const run = (option) => runCommand(program, ['setup', option, 'cursor'], { env: h.env, cwd: h.dir });
+    const { code, stdout, stderr } = await run('--yes');
+    assert.equal(code, 1, stdout);
+    assert.ok(stderr.includes(`\`${install} rialto-bridge\``), stderr);
+    assert.deepEqual(everything(h.dir), before);
+    assert.equal((await run('--dry-run')).code, 0);
   }
 });
 

@@ -48,7 +48,7 @@ const all = pages.flatMap((page) => {
 
 /** Which test runs which commands, by `line` and `page`; with `in`, only those of blocks. The first row that fits counts. */
 export const rows = {
-  'packages for npm and Python': { test: 'packages/wrappers', line: /^(npx rialto|uvx rialto|pip install rialto)/ },
+  'packages for npm and Python': { test: 'packages/wrappers', line: /^(npx rialto-bridge|uvx rialto-bridge|pip install rialto-bridge)/ },
   'any package of npm or PyPI': { test: 'e2e/sandbox', line: /^(npx|uvx) PACKAGE$/, says: 'npx' },
   'make run': { test: 'e2e/documents_commands', line: /^make run$/ },
   'targets of make': { test: 'e2e/docs', line: /^make / },

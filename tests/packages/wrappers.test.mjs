@@ -51,20 +51,20 @@ test('npm: the packages install each other, and npx runs the program', async (t)
   portable('aarch64');
   run('packaging/npm/build', []);
   const dir = tempDir();
-  const own = dist(`npm/rialto-linux-${cpu}-${version}.tgz`);
+  const own = dist(`npm/rialto-bridge-linux-${cpu}-${version}.tgz`);
   fs.writeFileSync(path.join(dir, 'package.json'), JSON.stringify({
-    name: 'someone', private: true, dependencies: { rialto: `file:${dist(`npm/rialto-${version}.tgz`)}` },
+    name: 'someone', private: true, dependencies: { 'rialto-bridge': `file:${dist(`npm/rialto-bridge-${version}.tgz`)}` },
     // Not published yet: the optional packages come from files, too.
-    overrides: Object.fromEntries(['x64', 'arm64'].map((c) => [`rialto-linux-${c}`, `file:${dist(`npm/rialto-linux-${c}-${version}.tgz`)}`])),
+    overrides: Object.fromEntries(['x64', 'arm64'].map((c) => [`rialto-bridge-linux-${c}`, `file:${dist(`npm/rialto-bridge-linux-${c}-${version}.tgz`)}`])),
   }));
   run('npm', ['install', '--offline', '--no-audit', '--no-fund', '--ignore-scripts', '--loglevel=error'], { cwd: dir });
   assert.deepEqual(fs.readdirSync(path.join(dir, 'node_modules')).filter((f) => f.startsWith('rialto')).toSorted(),
-    ['rialto', `rialto-linux-${cpu}`], 'the program of this machine and no other');
-  assert.deepEqual(fs.readFileSync(path.join(dir, `node_modules/rialto-linux-${cpu}/rialto`)), fs.readFileSync(portable(machine)));
+    ['rialto-bridge', `rialto-bridge-linux-${cpu}`], 'the program of this machine and no other');
+  assert.deepEqual(fs.readFileSync(path.join(dir, `node_modules/rialto-bridge-linux-${cpu}/rialto`)), fs.readFileSync(portable(machine)));
   await runShown('npx', ['--offline'], { cwd: dir });
   // This Node can replace itself with the program; older ones stay as its parent.
   const env = { ...process.env, PATH: `${path.dirname(process.execPath)}:${process.env.PATH}` };
-  await use(t, path.join(dir, 'node_modules/.bin/rialto'), [], { cwd: dir, env }, path.join(dir, `node_modules/rialto-linux-${cpu}/rialto-shim`));
+  await use(t, path.join(dir, 'node_modules/.bin/rialto'), [], { cwd: dir, env }, path.join(dir, `node_modules/rialto-bridge-linux-${cpu}/rialto-shim`));
   assert.ok(fs.statSync(own).size < 4_000_000);
 });
 
@@ -73,7 +73,7 @@ test('npm: without the program of this machine it says what to do', () => {
   fs.copyFileSync('packaging/npm/rialto.js', script);
   const said = spawnSync('node', [script, 'version'], { encoding: 'utf8' });
   assert.equal(said.status, 1);
-  assert.match(said.stderr, /rialto-linux-\w+ is missing[^]*--omit=optional/);
+  assert.match(said.stderr, /rialto-bridge-linux-\w+ is missing[^]*--omit=optional/);
 });
 
 test('wheel: pip installs it from the file', async (t) => {
@@ -87,8 +87,8 @@ test('wheel: pip installs it from the file', async (t) => {
   const [line] = commandsOf('packages for npm and Python').filter((l) => l.startsWith('pip '));
   run('sh', ['-c', `${dir}/bin/${line} --quiet --no-index --disable-pip-version-check --find-links '${dist('')}'`]);
   await use(t, path.join(dir, 'bin/rialto'), [], {}, path.join(dir, 'bin/rialto-shim'));
-  assert.match(run(path.join(dir, 'bin/pip'), ['show', '--disable-pip-version-check', 'rialto']), new RegExp(`Version: ${version}`));
-  run(path.join(dir, 'bin/pip'), ['uninstall', '--yes', '--quiet', 'rialto']);
+  assert.match(run(path.join(dir, 'bin/pip'), ['show', '--disable-pip-version-check', 'rialto-bridge']), new RegExp(`Version: ${version}`));
+  run(path.join(dir, 'bin/pip'), ['uninstall', '--yes', '--quiet', 'rialto-bridge']);
   assert.deepEqual(fs.readdirSync(path.join(dir, 'bin')).filter((f) => f.startsWith('rialto')), []);
 });
 
