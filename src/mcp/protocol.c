@@ -292,18 +292,18 @@ void mcp_merge_extras(struct buf *out, struct span a, struct span b)
         buf_printf(out, "{" SPAN_FMT "}", SPAN_ARG(buf_view(&members)));
 }
 
-unsigned mcp_ask_needs(const struct rpc_message *m)
+unsigned mcp_ask_needs(struct span method, struct span params)
 {
-    if (rpc_method_is(m, "elicitation/create")) {
-        struct json_slot mode = json_get(m->params, "mode");
+    if (json_string_is(method, SPAN("elicitation/create"))) {
+        struct json_slot mode = json_get(params, "mode");
         bool url = mode.type == JSON_STRING && json_string_is(mode.value, SPAN("url"));
         return url ? ANSWERS_ELICIT_URL : ANSWERS_ELICIT_FORM;
     }
-    if (rpc_method_is(m, "sampling/createMessage")) {
-        bool tools = json_get(m->params, "tools").type == JSON_ARRAY;
+    if (json_string_is(method, SPAN("sampling/createMessage"))) {
+        bool tools = json_get(params, "tools").type == JSON_ARRAY;
         return ANSWERS_SAMPLING | (tools ? ANSWERS_SAMPLING_TOOLS : 0u);
     }
-    if (rpc_method_is(m, "roots/list"))
+    if (json_string_is(method, SPAN("roots/list")))
         return ANSWERS_ROOTS;
     return 0;
 }

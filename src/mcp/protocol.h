@@ -130,8 +130,9 @@ void mcp_put_capabilities(struct buf *out, unsigned answers);
  * empty), merged, `a` first; nothing if neither has any. The extension for tasks is left out. */
 void mcp_merge_extras(struct buf *out, struct span a, struct span b);
 
-/* The ANSWERS_ bits that a client needs to be sent this request; 0 for unknown methods. */
-unsigned mcp_ask_needs(const struct rpc_message *m);
+/* The ANSWERS_ bits that a client needs to be sent this request, whose method is a raw JSON string;
+ * 0 for unknown methods. */
+unsigned mcp_ask_needs(struct span method, struct span params);
 /*
  * The params of an ask for an agent of the initialize era, where an elicitation that sends the user
  * to a page has an elicitationId; the stateless era has none. The new elicitationId is made from

@@ -108,24 +108,24 @@ bool rpc_batch_fits(const struct rpc_message *batch, size_t max, struct buf *why
 }
 
 /* The method with its quotes, which are the bytes right around the span. */
-static struct span quoted_method(const struct rpc_message *m)
+struct span rpc_method_quoted(const struct rpc_message *m)
 {
     return span_of(m->method.p - 1, m->method.n + 2);
 }
 
 bool rpc_method_is(const struct rpc_message *m, const char *name)
 {
-    return m->method.p && json_string_is(quoted_method(m), span_str(name));
+    return m->method.p && json_string_is(rpc_method_quoted(m), span_str(name));
 }
 
 bool rpc_method_resembles(const struct rpc_message *m, const char *name)
 {
-    return m->method.p && json_string_resembles(quoted_method(m), span_str(name));
+    return m->method.p && json_string_resembles(rpc_method_quoted(m), span_str(name));
 }
 
 struct span rpc_method_text(const struct rpc_message *m, struct buf *scratch)
 {
-    return m->method.p ? json_text(quoted_method(m), scratch) : SPAN_EMPTY;
+    return m->method.p ? json_text(rpc_method_quoted(m), scratch) : SPAN_EMPTY;
 }
 
 struct rpc_error rpc_error_of(struct span error)

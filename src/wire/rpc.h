@@ -65,6 +65,8 @@ MUST_CHECK bool rpc_batch_fits(const struct rpc_message *batch, size_t max, stru
  * "tools\/call" is the same string as "tools/call".
  */
 bool rpc_method_is(const struct rpc_message *m, const char *name);
+/* The method as it came, with its quotes; only for a message that has one. */
+struct span rpc_method_quoted(const struct rpc_message *m);
 /* Would a lenient reader take the method for `name`? See json_string_resembles. */
 bool rpc_method_resembles(const struct rpc_message *m, const char *name);
 /* The method as plain text, unescaped into `scratch` if it has escapes. */

@@ -3,6 +3,7 @@ import assert from 'node:assert/strict';
 import net from 'node:net';
 import { after, before, test } from 'node:test';
 import { bothTypes, exchange, fake, HttpClient, rawMessages, serve, sleep, until } from './lib.mjs';
+import { META, MODERN } from './peers.mjs';
 
 const limit = 256 * 1024;
 const endings = [];
@@ -241,4 +242,13 @@ test('initialize again opens another session', async () => {
   const answer = await exchange(server.url, { headers: json, body: initialize });
   assert.equal(answer.status, 200);
   assert.notEqual(answer.headers['mcp-session-id'], client.headers['Mcp-Session-Id']);
+});
+
+// PHP writes "tools\/call". The header was compared with that text, so every request was refused.
+test('the headers of the stateless era are compared with what the body says, not with how it is written', async () => {
+  const meta = { [`${META}protocolVersion`]: MODERN, [`${META}clientCapabilities`]: {} };
+  const body = JSON.stringify({ jsonrpc: '2.0', id: 1, method: 'tools/call', params: { name: 'a__echo', arguments: { text: 'x' }, _meta: meta } });
+  const headers = { ...json, 'MCP-Protocol-Version': MODERN, 'Mcp-Method': 'tools/call', 'Mcp-Name': 'a__echo' };
+  const answer = await exchange(server.url, { headers, body: body.replaceAll('/', '\\/') });
+  assert.equal(answer.status, 200, answer.text);
 });

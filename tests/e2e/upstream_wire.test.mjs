@@ -2,7 +2,8 @@
 // servers that do not keep to the rules.
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
-import { HttpClient, serve, serveAndConnect, sleep, until, within } from './lib.mjs';
+import { HttpClient, rialtoBin, serve, serveAndConnect, sleep, StdioClient, tempDir, until, within, writeConfig } from './lib.mjs';
+import { MODERN } from './peers.mjs';
 import { data, freePort, listen, RawServer, textResult } from './upstream_lib.mjs';
 
 const settled = ['far__echo'];
@@ -330,4 +331,64 @@ test('many calls at once, and a lazy server', async (t) => {
   await client.waitFor(...settled);
   const texts = [...Array(200).keys()].map(String);
   assert.deepEqual(await Promise.all(texts.map((text) => client.text('far__echo', { text }))), texts);
+});
+
+// --- servers of the stateless era ---
+
+const unknown = ({ message, response }) => response.writeHead(404, { 'Content-Type': 'application/json' })
+  .end(JSON.stringify({ jsonrpc: '2.0', id: message.id, error: { code: -32601, message: 'no such method' } }));
+const modern = (answers, tools = [{ name: 'echo', inputSchema: { type: 'object' } }]) => new RawServer({
+  initialize: unknown,
+  'server/discover': ({ reply }) => reply({ resultType: 'complete', supportedVersions: [MODERN], capabilities: { tools: {} } }),
+  'tools/list': ({ reply }) => reply({ resultType: 'complete', tools }),
+  'tools/call': ({ reply }) => reply({ resultType: 'complete', ...textResult('fine') }),
+  ...answers,
+});
+
+// Their headers repeat the method, and at /mcp/SERVER an agent may call anything a method: a line end in it began headers
+// of the agent's own, beside those of the configuration.
+test('a method with line ends adds no headers', async (t) => {
+  const raw = modern();
+  const { url } = await listen(t, raw.handler);
+  const server = await serve(t, { servers: { far: { url, headers: { 'X-User': 'operator' } } } });
+  const client = await new HttpClient(`${server.origin}/mcp/far`).connect();
+  await client.waitFor('echo');
+  const method = 'x\r\nX-User: root\r\nCookie: admin=1';
+  assert.equal((await client.request(method, {})).error.code, -32601);
+  const { headers } = raw.seen.find((seen) => seen.rpc === method);
+  assert.equal(headers['x-user'], 'operator');
+  assert.equal(headers.cookie, undefined);
+});
+
+// PHP writes "elicitation\/create". Its question was looked for in front of the memory where the method had been unescaped,
+// and refused as an unknown one.
+test('a question whose method has an escaped slash', async (t) => {
+  const question = { method: 'elicitation/create', params: { mode: 'form', message: 'who?', requestedSchema: { type: 'object', properties: {} } } };
+  const raw = modern({
+    'tools/call': ({ message, response, reply }) => {
+      if (message.params.inputResponses) return reply({ resultType: 'complete', ...textResult(message.params.inputResponses.who.action) });
+      const result = { resultType: 'input_required', inputRequests: { who: question } };
+      return response.writeHead(200, { 'Content-Type': 'application/json' })
+        .end(JSON.stringify({ jsonrpc: '2.0', id: message.id, result }).replaceAll('/', '\\/'));
+    },
+  });
+  const { url } = await listen(t, raw.handler);
+  const agent = new StdioClient(t, rialtoBin, ['stdio', '--alone', '-c', writeConfig(tempDir(), { servers: { far: { url } } })]);
+  await agent.connect({ capabilities: { elicitation: {} } });
+  await agent.waitFor('far__echo');
+  const answer = agent.request('tools/call', { name: 'far__echo', arguments: {} });
+  const asked = await until('the question', () => agent.messages().find((m) => m.method === 'elicitation/create'));
+  agent.send({ jsonrpc: '2.0', id: asked.id, result: { action: 'decline' } });
+  assert.equal((await answer).result.content[0].text, 'decline');
+});
+
+// The headers were found by the name under which agents see the tool.
+test('arguments that are repeated as headers, also of a tool that was renamed', async (t) => {
+  const raw = modern({}, [{ name: 'query', inputSchema: { type: 'object', properties: { region: { type: 'string', 'x-mcp-header': 'Region' } } } }]);
+  const { url } = await listen(t, raw.handler);
+  const server = await serve(t, { servers: { far: { url, tools: { query: { name: 'ask' } } } } });
+  const client = await new HttpClient(server.url).connect();
+  await client.waitFor('far__ask');
+  await client.call('far__ask', { region: 'eu' });
+  assert.equal(raw.seen.find((seen) => seen.rpc === 'tools/call').headers['mcp-param-region'], 'eu');
 });

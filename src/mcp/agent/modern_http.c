@@ -207,7 +207,7 @@ static bool find_fault(struct modern_http *h, const struct http_request *req,
         return true;
     bool known = modern_knows_method(&h->host, m);
     *fault = known ? header_fault : unknown;
-    return !known || !version.p || !span_eq(http_header(req, "mcp-method"), m->rpc.method) ||
+    return !known || !version.p || !header_is(req, "mcp-method", rpc_method_quoted(&m->rpc)) ||
            (name && name->type == JSON_STRING && !header_is(req, "mcp-name", name->value)) ||
            !params_match(h, m, req);
 }

@@ -37,8 +37,11 @@ static bool is_named(const char *method)
 static void put_modern_lines(struct server_post *p, const struct mcp_parcel *parcel)
 {
     snprintf(p->version, sizeof p->version, "%s", parcel->version ? parcel->version : "");
-    if (parcel->method)
-        buf_printf(&p->lines, "Mcp-Method: %s\r\n", parcel->method);
+    if (parcel->method) { /* may be any text that an agent calls a method */
+        buf_str(&p->lines, "Mcp-Method: ");
+        header_value_put(&p->lines, span_str(parcel->method));
+        buf_str(&p->lines, "\r\n");
+    }
     if (parcel->method && parcel->name.p && is_named(parcel->method)) {
         buf_str(&p->lines, "Mcp-Name: ");
         header_value_put(&p->lines, parcel->name);

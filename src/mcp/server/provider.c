@@ -93,7 +93,7 @@ static void receive_request(struct mcp_provider *p, const struct mcp_message *m,
     struct ask ask = {.key = m->rpc.id,
                       .method = rpc_method_text(&m->rpc, &method),
                       .params = m->rpc.params,
-                      .needs = p->plain ? 0 : mcp_ask_needs(&m->rpc)};
+                      .needs = p->plain ? 0 : mcp_ask_needs(rpc_method_quoted(&m->rpc), m->rpc.params)};
 
     if (p->plain) {
         if (!ask_put_standing(&p->core, &ask))

@@ -316,16 +316,12 @@ static void ask_new(struct mcp_provider *p, struct sent *sent, struct json_slot 
                          params = json_get(it.value, "params");
         if (it.type != JSON_OBJECT || method.type != JSON_STRING || map_get(&e->asked, it.key))
             continue;
-        struct rpc_message as_request = {.kind = RPC_REQUEST,
-                                         .method = json_text(method.value, &scratch),
-                                         .params = params.type == JSON_OBJECT ? params.value
-                                                                              : SPAN_EMPTY};
         map_put(&e->asked, it.key, e);
         e->open++;
         struct ask ask = {.key = it.key,
-                          .method = as_request.method,
-                          .params = as_request.params,
-                          .needs = mcp_ask_needs(&as_request)};
+                          .method = json_text(method.value, &scratch),
+                          .params = params.type == JSON_OBJECT ? params.value : SPAN_EMPTY};
+        ask.needs = mcp_ask_needs(method.value, ask.params);
         if (ask.needs)
             ask_put(sent->call, &ask);
         else

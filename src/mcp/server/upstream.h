@@ -136,6 +136,8 @@ void upstream_put_capabilities(struct buf *out, unsigned answers, struct span de
 /* Cancel a request of ours at the server. */
 void upstream_withdraw(struct mcp_provider *p, uint64_t id, const char *reason);
 /* Was the outputSchema of the tool with this own name changed for agents of the initialize era
+/* The tool with this own name; NULL when there is none. */
+const struct item *upstream_tool(const struct mcp_provider *p, struct span own);
  * (legacy.h)? Then its results are wrapped for them. */
 bool upstream_gives_any(const struct mcp_provider *p, struct span own);
 

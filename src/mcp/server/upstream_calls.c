@@ -159,16 +159,23 @@ void upstream_withdraw(struct mcp_provider *p, uint64_t id, const char *reason)
 
 /* --- verbs --- */
 
-bool upstream_gives_any(const struct mcp_provider *p, struct span own)
+const struct item *upstream_tool(const struct mcp_provider *p, struct span own)
 {
     const struct catalog *c = p->core.catalog;
 
-    for (size_t i = 0; p->gives_any && i < c->n[ITEM_TOOL]; i++) {
+    for (size_t i = 0; c && i < c->n[ITEM_TOOL]; i++) {
         const struct item *tool = &c->items[ITEM_TOOL][i];
-        if ((tool->flags & ITEM_GIVES_ANY) && span_eq(tool->own.n ? tool->own : tool->name, own))
-            return true;
+        if (span_eq(tool->own.n ? tool->own : tool->name, own))
+            return tool;
     }
-    return false;
+    return NULL;
+}
+
+bool upstream_gives_any(const struct mcp_provider *p, struct span own)
+{
+    const struct item *tool = p->gives_any ? upstream_tool(p, own) : NULL;
+
+    return tool && (tool->flags & ITEM_GIVES_ANY);
 }
 
 static void call_answered(struct mcp_provider *p, struct sent *sent, const struct mcp_message *m)
@@ -213,7 +220,7 @@ static void put_param_headers(struct mcp_provider *p, const struct request *r, s
     const struct item *tool = NULL;
 
     if (p->param_headers && r->op == OP_CALL_TOOL)
-        tool = catalog_find(p->core.catalog, ITEM_TOOL, r->name);
+        tool = upstream_tool(p, r->name);
     if (tool && param_headers_possible(tool->raw)) {
         struct json_slot arguments = json_get(r->params, "arguments");
         param_headers_put(out, tool->raw,

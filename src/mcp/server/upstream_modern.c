@@ -166,15 +166,12 @@ static void ask_all(struct mcp_provider *p, struct sent *sent, struct json_slot 
         struct json_slot method = json_get(it.value, "method"),
                          params = json_get(it.value, "params");
         BUF_SCOPED scratch = {0};
-        struct rpc_message as_request = {.kind = RPC_REQUEST};
-        if (method.type == JSON_STRING)
-            as_request.method = json_text(method.value, &scratch);
-        if (params.type == JSON_OBJECT)
-            as_request.params = params.value;
         struct ask ask = {.key = it.key, /* raw, as the answer will carry it */
-                          .method = as_request.method,
-                          .params = as_request.params,
-                          .needs = mcp_ask_needs(&as_request)};
+                          .params = params.type == JSON_OBJECT ? params.value : SPAN_EMPTY};
+        if (method.type == JSON_STRING) {
+            ask.method = json_text(method.value, &scratch);
+            ask.needs = mcp_ask_needs(method.value, ask.params);
+        }
         sent->rounds->open++;
         if (ask.needs)
             ask_put(sent->call, &ask);

@@ -251,23 +251,12 @@ void upstream_tasks_open(struct mcp_provider *p, struct call *call, const struct
 
 /* --- calls that become tasks --- */
 
-static unsigned flags_of(const struct mcp_provider *p, struct span own)
-{
-    const struct catalog *c = p->core.catalog;
-
-    for (size_t i = 0; c && i < c->n[ITEM_TOOL]; i++) {
-        const struct item *tool = &c->items[ITEM_TOOL][i];
-        if (span_eq(tool->own.n ? tool->own : tool->name, own))
-            return tool->flags;
-    }
-    return 0;
-}
-
 struct span upstream_tasks_begin(struct mcp_provider *p, struct sent *sent, struct request *r)
 {
     bool modern = (r->answers & ANSWERS_BY_RETRY) != 0;
     bool wanted = modern ? (r->answers & ANSWERS_TASKS) != 0 : r->as_task;
-    unsigned flags = p->modern ? 0 : flags_of(p, r->name);
+    const struct item *tool = p->modern ? NULL : upstream_tool(p, r->name);
+    unsigned flags = tool ? tool->flags : 0;
     bool add = (flags & ITEM_TASK_MUST) || (wanted && (flags & ITEM_TASK_MAY));
 
     if (!p->modern && !add && !r->as_task)
