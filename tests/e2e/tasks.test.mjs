@@ -10,7 +10,7 @@ import {
   descendants, HttpClient, npmFolder, npmServer, rawMessages, rialtoBin, root, serve, StdioClient, tempDir, until, writeConfig,
 } from './lib.mjs';
 import { get, post } from './admin_lib.mjs';
-import { allCapabilities, META, ModernClient, node22, startHttp, v1, v2 } from './peers.mjs';
+import { allCapabilities, META, MODERN, ModernClient, node22, startHttp, v1, v2 } from './peers.mjs';
 
 const script = path.join(root, 'tests/fixture/task_server.mjs');
 const entry = (era, ...flags) => ({ command: node22, args: [script, era, ...flags] });
@@ -581,4 +581,42 @@ test('on a pipe, in both eras', async (t) => {
   const end = await agent.request('tasks/result', { taskId: result.task.taskId });
   assert.equal(end.result.content[0].text, 'slow ');
   assert.equal((await agent.request('tasks/get', { taskId: result.task.taskId })).result.status, 'completed');
+});
+
+// What an agent answered to a task's question was put on the server's pipe as it came. Its line ends began lines of their
+// own: an agent could send a server whatever it liked, tools that are denied too, and one that writes its JSON on
+// several lines ended the server.
+test('an answer to a question is one line for the server, however the agent wrote it', async (t) => {
+  const server = await start(t, { up: entry('legacy') });
+  const agent = new ModernAgent(server.url);
+  const taskId = agent.idOf(await agent.create('up__ask'));
+  const asked = await until('the question', async () => (await agent.get(taskId)).result.inputRequests);
+  const own = { jsonrpc: '2.0', id: 4711, method: 'tools/call', params: { name: 'go', arguments: {} } };
+  const message = {
+    jsonrpc: '2.0', id: 7, method: 'tasks/update',
+    params: {
+      taskId, inputResponses: { [Object.keys(asked)[0]]: { action: 'accept', content: 'HERE' } },
+      _meta: { [`${META}protocolVersion`]: MODERN, [`${META}clientCapabilities`]: withTasks },
+    },
+  };
+  const answer = await exchange(server.url, {
+    headers: { 'Content-Type': 'application/json', Accept: bothTypes, 'MCP-Protocol-Version': MODERN, 'Mcp-Method': 'tasks/update', 'Mcp-Name': taskId },
+    body: JSON.stringify(message).replace('"HERE"', `\n${JSON.stringify(own)}\r\n`),
+  });
+  assert.equal(answer.status, 200, answer.text);
+  await agent.end(taskId);
+  const { result } = await agent.call('up__heard');
+  const lines = JSON.parse(result.content[0].text).map((line) => JSON.parse(line));
+  assert.deepEqual(lines.filter((m) => m.id === own.id), []);
+  assert.deepEqual(lines.find((m) => m.result?.action)?.result.content, own);
+});
+
+// The request id of a call that became a task stays in use as a progress token. When the POST of the call ended, that was
+// taken for a request without an answer, and the daemon went on with freed memory.
+test('progress of a tool that runs only as a task, over HTTP', async (t) => {
+  const { url } = await startHttp(t, node22, [script, 'legacy', '--http']);
+  const server = await start(t, { up: { url } });
+  const agent = await new HttpClient(server.url).connect();
+  const answer = await agent.request('tools/call', { name: 'up__slow', arguments: { ms: 300 }, _meta: { progressToken: 'p1' } });
+  assert.equal(answer.result?.content[0].text, 'slow ', JSON.stringify(answer));
 });

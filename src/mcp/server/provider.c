@@ -180,9 +180,7 @@ void mcp_provider_receive(struct mcp_provider *p, struct span text, uint64_t abo
 void mcp_provider_failed(struct mcp_provider *p, uint64_t id, int status, bool delivered,
                          const char *why)
 {
-    struct sent *sent = idmap_take(&p->sent, id);
-
-    if (!sent)
+    if (!mcp_provider_expects(p, id))
         return;
     if (!delivered && sent->call)
         sent->call->repeatable = true; /* the server never saw the call: repeating it is safe */
@@ -193,7 +191,9 @@ void mcp_provider_failed(struct mcp_provider *p, uint64_t id, int status, bool d
 
 bool mcp_provider_expects(const struct mcp_provider *p, uint64_t id)
 {
-    return idmap_get(&p->sent, id) != NULL;
+    const struct sent *sent = idmap_get(&p->sent, id);
+
+    return sent && !sent->progress_only;
 }
 
 void mcp_provider_greet_again(struct mcp_provider *p)

@@ -410,6 +410,7 @@ void task_errand_keep_token(struct mcp_provider *p, struct task_errand *e, struc
     e->token = upstream_sent_new(p, token_answered, ignore_failed);
     idmap_take(&p->sent, e->token->id);
     e->token->id = (uint64_t)id;
+    e->token->progress_only = true;
     e->token->call = e->sent->call;
     idmap_put(&p->sent, e->token->id, e->token);
 }

@@ -29,6 +29,7 @@ struct sent {
     /* The request will get no answer; status as in mcp_provider_failed. */
     void (*failed)(struct mcp_provider *p, struct sent *sent, int status, const char *why);
     bool keep;
+    bool progress_only;         /* no answer is waited for: the id only names a progress token */
     struct call *call;          /* the call that the request was sent for; else NULL */
     enum item_kind kind;        /* the list that the request asks for */
     struct rounds *rounds;      /* a call across eras, which may have to be sent again; else NULL */
