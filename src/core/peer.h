@@ -103,7 +103,6 @@ struct request {
     bool anybody;          /* calls of this party may still be of several agents */
     bool resumes;          /* params continue a call that ended with `input_required` */
     struct span own_id;    /* OP_OTHER: the consumer's raw id, shown to servers of ACP's M0 */
-    bool one_line;         /* params are known to have no line ends between tokens */
     bool as_task;          /* the consumer wants a task as the result of this call */
     const struct going_on *goes_on; /* the daemon before us has sent this call already; or NULL */
     const struct call *behalf; /* the call that this one is made for, whose caller counts as the
@@ -145,7 +144,6 @@ struct outcome {
     bool locked;       /* OUTCOME_FAILED: the provider wants credentials that it was not given */
     uint64_t retry_ms; /* FAIL_LIMITED: when to call again; 0 = this call never fits the limit */
     bool is_error;     /* OUTCOME_RESULT: the tool says that it failed; `text` may say why */
-    bool one_line;     /* `body` is known to have no line ends between tokens */
 };
 
 enum event_kind {

@@ -105,6 +105,7 @@ static void link_end(void *link, const struct mcp_parcel *parcel)
      * message to send. */
     BUF_SCOPED message = l->out;
     l->out = (struct buf){0};
+    json_join_lines(&message, 0);
     if (l->channel)
         acp_channel_send(l->channel, buf_view(&message), parcel->own_id);
 }

@@ -38,7 +38,7 @@ static struct span error_text(struct span result, struct buf *text)
 
 struct outcome mcp_outcome_read(const struct mcp_message *m, struct buf *text)
 {
-    struct outcome o = {.kind = OUTCOME_RESULT, .body = m->rpc.result, .one_line = m->rpc.one_line};
+    struct outcome o = {.kind = OUTCOME_RESULT, .body = m->rpc.result};
 
     if (m->rpc.kind == RPC_ERROR) {
         struct json_slot message = json_get(m->rpc.error, "message");
@@ -102,7 +102,7 @@ const char *mcp_outcome_failure_word(enum failure why)
 static void put_error_object(struct buf *out, enum op op, const struct outcome *outcome)
 {
     if (outcome->kind == OUTCOME_ERROR) {
-        mcp_put_raw(out, outcome->body);
+        buf_span(out, outcome->body);
         return;
     }
     int code = failures[outcome->why].code;
@@ -125,10 +125,7 @@ void mcp_outcome_put(struct buf *out, struct span id, enum op op, const struct o
     buf_span(out, id);
     if (outcome->kind == OUTCOME_RESULT) {
         buf_str(out, ",\"result\":");
-        if (outcome->one_line)
-            buf_span(out, outcome->body);
-        else
-            mcp_put_raw(out, outcome->body);
+        buf_span(out, outcome->body);
     } else {
         buf_str(out, ",\"error\":");
         put_error_object(out, op, outcome);

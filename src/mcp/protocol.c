@@ -233,7 +233,7 @@ static void put_union(struct buf *out, struct span first, struct span second)
 
     for (; first.n && json_next(&it);) {
         buf_str(out, out->n > before ? "," : "");
-        mcp_put_raw(out, it.member);
+        buf_span(out, it.member);
     }
     it = json_iter(second);
     while (second.n && json_next(&it)) {
@@ -242,7 +242,7 @@ static void put_union(struct buf *out, struct span first, struct span second)
         if (first.n && json_get(first, buf_cstr(&key)).type != JSON_NONE)
             continue;
         buf_str(out, out->n > before ? "," : "");
-        mcp_put_raw(out, it.member);
+        buf_span(out, it.member);
     }
 }
 
@@ -264,7 +264,7 @@ static void put_without_tasks(struct buf *out, struct span extensions)
         if (json_string_is(it.key, SPAN(MCP_META_PREFIX "tasks")))
             continue;
         buf_str(out, comma);
-        mcp_put_raw(out, it.member);
+        buf_span(out, it.member);
         comma = ",";
     }
     buf_char(out, '}');
@@ -357,14 +357,6 @@ struct cut mcp_cut(struct span whole, const struct json_slot *slot)
     if (slot->type == JSON_NONE)
         return (struct cut){0, 0};
     return (struct cut){(size_t)(slot->value.p - whole.p), slot->value.n};
-}
-
-void mcp_put_raw(struct buf *out, struct span json)
-{
-    if (json.n && (memchr(json.p, '\n', json.n) || memchr(json.p, '\r', json.n)))
-        json_one_line(out, json);
-    else
-        buf_span(out, json);
 }
 
 struct span mcp_client_of(struct span params)

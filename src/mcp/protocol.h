@@ -152,9 +152,6 @@ struct cut mcp_cut(struct span whole, const struct json_slot *slot);
  * hold the name; false: `scratch` says what is missing. */
 bool mcp_read_named(const struct mcp_message *m, struct request *request, struct buf *scratch);
 
-/* Append raw JSON for a line-framed link: as it is, or without line breaks if it has any. */
-void mcp_put_raw(struct buf *out, struct span json);
-
 /* The clientInfo that the params of a request of the stateless era carry; empty when there is none.
  */
 struct span mcp_client_of(struct span params);

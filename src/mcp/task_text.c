@@ -101,7 +101,7 @@ void task_text_put(struct buf *out, const struct task_text *t, const struct task
         if (status && json_string_is(it.key, SPAN("status")))
             json_quote(out, span_str(status));
         else
-            mcp_put_raw(out, it.value);
+            buf_span(out, it.value);
     }
     if (s->more.n)
         buf_char(out, ',');
@@ -157,7 +157,7 @@ static void put_meta(struct buf *out, struct span meta, struct span id)
             continue;
         if (out->n > start + 1)
             buf_char(out, ',');
-        mcp_put_raw(out, it.member);
+        buf_span(out, it.member);
     }
     if (id.n) {
         buf_str(out, out->n > start + 1 ? ",\"" MCP_RELATED_TASK "\":{\"taskId\":"

@@ -66,5 +66,4 @@ void tool_redirect(struct request *r, struct span members, struct buf *params)
     }
     buf_char(params, '}');
     r->params = buf_view(params);
-    r->one_line = false;
 }

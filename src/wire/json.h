@@ -149,6 +149,9 @@ void json_quote(struct buf *out, struct span s);
  * line-framed link. Everything else is kept byte for byte.
  */
 void json_one_line(struct buf *out, struct span value);
+/* The same for the message in `out` that begins at `from`: what frames messages by lines calls this
+ * at the end of each, so that no raw text of a peer can begin a line of its own. */
+void json_join_lines(struct buf *out, size_t from);
 /*
  * Append `object` (validated) with `members` ("\"k\":v" or "\"k\":v,\"l\":w", may be empty)
  * inserted right after the opening brace, with a comma where needed.

@@ -272,14 +272,22 @@ void json_quote(struct buf *out, struct span s)
 
 void json_one_line(struct buf *out, struct span value)
 {
+    size_t from = out->n;
+
+    buf_span(out, value);
+    json_join_lines(out, from);
+}
+
+void json_join_lines(struct buf *out, size_t from)
+{
+    struct span text = span_from(buf_view(out), from);
+
     /* Inside strings CR and LF are escaped, so a raw one is always between tokens. */
-    if (span_find(value, '\n') == value.n && span_find(value, '\r') == value.n) {
-        buf_span(out, value);
+    if (span_find(text, '\n') == text.n && span_find(text, '\r') == text.n)
         return;
-    }
-    char *to = buf_room(out, value.n);
-    for (size_t i = 0; i < value.n; i++) {
-        *to = value.p[i];
+    char *to = out->p + from;
+    for (size_t i = 0; i < text.n; i++) {
+        *to = text.p[i];
         to += *to != '\n' && *to != '\r';
     }
     out->n = (size_t)(to - out->p);

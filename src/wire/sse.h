@@ -13,6 +13,12 @@
 
 #include <stdint.h>
 
+/* For those who write streams: the head of an event with a message, a comment that says we are
+ * here, and headers that keep proxies from holding events back. */
+#define SSE_MESSAGE    "event: message\ndata: "
+#define SSE_KEEP_ALIVE ": keep-alive\n\n"
+#define SSE_HEADERS    "Cache-Control: no-cache, no-transform\r\nX-Accel-Buffering: no\r\n"
+
 struct sse_event {
     struct span name; /* "message" when the stream gave none */
     struct span data; /* lines joined by LF */

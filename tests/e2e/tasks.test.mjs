@@ -7,7 +7,7 @@ import path from 'node:path';
 import { pathToFileURL } from 'node:url';
 import { describe, test } from 'node:test';
 import {
-  descendants, HttpClient, npmFolder, npmServer, rawMessages, rialtoBin, root, serve, StdioClient, tempDir, until, writeConfig,
+  bothTypes, descendants, exchange, HttpClient, npmFolder, npmServer, rawMessages, rialtoBin, root, serve, StdioClient, tempDir, until, writeConfig,
 } from './lib.mjs';
 import { get, post } from './admin_lib.mjs';
 import { allCapabilities, META, MODERN, ModernClient, node22, startHttp, v1, v2 } from './peers.mjs';

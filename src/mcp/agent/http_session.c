@@ -7,6 +7,7 @@
 #include "base/mem.h"
 #include "mcp/agent/event_store.h"
 #include "wire/json_out.h"
+#include "wire/sse.h"
 
 #include <stdio.h>
 
@@ -16,9 +17,6 @@ enum { READER_MAX = 16 * 1024 * 1024, EVENT_KEEP = 4 * 1024 };
 enum { RETRY_MS = 1000, STREAM_AFTER_MS = 10 * 1000 };
 /* The stream number of the GET; POSTs that become streams are numbered from 1. */
 enum { STANDING_STREAM = 0 };
-
-#define KEEP_ALIVE  ": keep-alive\n\n"
-#define SSE_HEADERS "Cache-Control: no-cache, no-transform\r\nX-Accel-Buffering: no\r\n"
 
 /* One POST that waits for its answers. */
 struct post {
@@ -46,6 +44,7 @@ struct http_session {
     uint64_t last_stream;
     uint64_t delivered; /* number of the last event that a GET got */
     struct buf event;   /* the event being written */
+    size_t data_at; /* where its message begins */
     struct event_id event_id;
     uint64_t last_used;
     struct list in_idle, *idle; /* see http_session_new */
@@ -61,6 +60,7 @@ static void start_event(struct http_session *hs, uint64_t stream)
     buf_str(&hs->event, "event: message\nid: ");
     event_store_put_id(&hs->store, &hs->event, hs->event_id);
     buf_str(&hs->event, "\ndata: ");
+    hs->data_at = hs->event.n;
 }
 
 /*
@@ -69,6 +69,7 @@ static void start_event(struct http_session *hs, uint64_t stream)
  */
 static void finish_event(struct http_session *hs, struct http_exchange **x)
 {
+    json_join_lines(&hs->event, hs->data_at);
     buf_str(&hs->event, "\n\n");
     if (*x) {
         http_stream_write(*x, buf_view(&hs->event));
@@ -496,7 +497,7 @@ static void keep_post_alive(struct post *p)
     bool waits_long = loop_now(p->session->loop) - p->since >= STREAM_AFTER_MS;
 
     if (p->x && p->stream)
-        http_stream_write(p->x, SPAN(KEEP_ALIVE));
+        http_stream_write(p->x, SPAN(SSE_KEEP_ALIVE));
     else if (p->x && waits_long)
         turn_into_stream(p);
 }
@@ -504,7 +505,7 @@ static void keep_post_alive(struct post *p)
 void http_session_keep_alive(struct http_session *hs)
 {
     if (hs->stream)
-        http_stream_write(hs->stream, SPAN(KEEP_ALIVE));
+        http_stream_write(hs->stream, SPAN(SSE_KEEP_ALIVE));
     LIST_EACH (&hs->posts, it)
         keep_post_alive(LIST_ENTRY(it, struct post, node));
 }

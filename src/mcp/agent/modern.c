@@ -213,7 +213,7 @@ static void send_progress(struct modern_request *r, const struct event *e)
     buf_str(out, "{\"jsonrpc\":\"2.0\",\"method\":\"notifications/progress\",\"params\":");
     buf_span(out, span_cut(e->params, 0, e->token_at.at));
     buf_str(out, r->token);
-    mcp_put_raw(out, span_from(e->params, e->token_at.at + e->token_at.n));
+    buf_span(out, span_from(e->params, e->token_at.at + e->token_at.n));
     buf_char(out, '}');
     end(a, r->reply, MCP_OUT_RELATED);
 }
@@ -314,7 +314,6 @@ static void open_call(struct modern_agent *a, const struct mcp_message *m, void 
     if (r->level >= 0)
         wishes_want_log(a->host.router, a->host.view, r->level, mcp_levels[r->level]);
     request.params = m->rpc.params;
-    request.one_line = m->rpc.one_line;
     request.meta_at = mcp_cut(m->rpc.params, &m->slots[SLOT_META]);
     request.meta_keep = buf_view(&kept_meta);
     request.log_level = r->level >= 0 ? wanted : SPAN_EMPTY;

@@ -7,6 +7,7 @@
 #include "core/principal.h"
 #include "mcp/header_value.h"
 #include "mcp/param_headers.h"
+#include "wire/sse.h"
 
 /* One POST that waits for its answer. */
 struct modern_post {
@@ -33,7 +34,7 @@ static struct buf *open_message(struct modern_http *h, struct modern_post *p)
     if (!p->sse)
         return http_respond_begin(p->x, p->status, "application/json", SPAN_EMPTY);
     buf_reset(&h->event, 64 * 1024);
-    buf_str(&h->event, "event: message\ndata: ");
+    buf_str(&h->event, SSE_MESSAGE);
     return &h->event;
 }
 
@@ -60,7 +61,7 @@ static struct buf *out_begin(void *owner, void *reply, enum mcp_out_kind kind)
         p->sse = true;
         http_stream_begin(
             p->x, 200, "text/event-stream",
-            SPAN("Cache-Control: no-cache, no-transform\r\nX-Accel-Buffering: no\r\n"));
+            SPAN(SSE_HEADERS));
     }
     if (!h->host.redacts)
         return open_message(h, p);
@@ -90,6 +91,7 @@ static void out_end(void *owner, void *reply, enum mcp_out_kind kind)
     if (h->host.redacts)
         put_redacted(open_message(h, p), buf_view(&h->plain));
     if (p->sse) {
+        json_join_lines(&h->event, sizeof SSE_MESSAGE - 1);
         buf_str(&h->event, "\n\n");
         http_stream_write(p->x, buf_view(&h->event));
         if (kind == MCP_OUT_FINAL)
@@ -256,7 +258,7 @@ bool modern_http_keep_alive(struct modern_http *h)
     LIST_EACH (&h->posts, it) {
         struct modern_post *p = LIST_ENTRY(it, struct modern_post, node);
         if (p->sse)
-            http_stream_write(p->x, SPAN(": keep-alive\n\n"));
+            http_stream_write(p->x, SPAN(SSE_KEEP_ALIVE));
     }
     return !list_empty(&h->posts);
 }

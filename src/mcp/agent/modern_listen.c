@@ -40,7 +40,7 @@ static void send(struct modern_request *r, const char *method, struct span membe
     put_subscription(out, r);
     if (members.n) {
         buf_char(out, ',');
-        mcp_put_raw(out, members);
+        buf_span(out, members);
     }
     buf_str(out, "}}");
     a->out->end(a->owner, r->reply, MCP_OUT_RELATED);

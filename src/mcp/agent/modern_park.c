@@ -57,7 +57,7 @@ static void put_ask_params(struct buf *out, struct span params)
     struct json_iter it = json_iter(params);
 
     if (json_get(params, "elicitationId").type == JSON_NONE) {
-        mcp_put_raw(out, params);
+        buf_span(out, params);
         return;
     }
     buf_char(out, '{');
@@ -67,7 +67,7 @@ static void put_ask_params(struct buf *out, struct span params)
             continue;
         if (out->n > start)
             buf_char(out, ',');
-        mcp_put_raw(out, it.member);
+        buf_span(out, it.member);
     }
     buf_char(out, '}');
 }

@@ -134,7 +134,7 @@ static void send_progress(struct mcp_session *s, const struct agent_request *p,
     buf_str(out, "{\"jsonrpc\":\"2.0\",\"method\":\"notifications/progress\",\"params\":");
     buf_span(out, span_cut(e->params, 0, e->token_at.at));
     buf_span(out, agent_request_token(p));
-    mcp_put_raw(out, span_from(e->params, after));
+    buf_span(out, span_from(e->params, after));
     buf_char(out, '}');
     session_end(s, p->reply, MCP_OUT_RELATED);
 }
@@ -429,7 +429,6 @@ static void handle_open(struct mcp_session *s, const struct mcp_message *m, void
     if (meta->type == JSON_OBJECT)
         mcp_put_foreign_meta(&kept_meta, meta->value);
     request.params = m->rpc.params;
-    request.one_line = m->rpc.one_line;
     request.meta_at = mcp_cut(m->rpc.params, meta);
     request.meta_keep = buf_view(&kept_meta);
     request.log_level = s->intro.level >= 0 ? span_str(mcp_levels[s->intro.level]) : SPAN_EMPTY;

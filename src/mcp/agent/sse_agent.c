@@ -37,7 +37,7 @@ static struct buf *out_begin(void *owner, void *reply, enum mcp_out_kind kind)
     struct sse_agent *a = owner;
 
     (void)reply, (void)kind;
-    buf_str(&a->event, "event: message\ndata: ");
+    buf_str(&a->event, SSE_MESSAGE);
     return &a->event;
 }
 
@@ -53,6 +53,7 @@ static void out_end(void *owner, void *reply, enum mcp_out_kind kind)
     struct sse_agent *a = owner;
 
     (void)reply, (void)kind;
+    json_join_lines(&a->event, sizeof SSE_MESSAGE - 1);
     buf_str(&a->event, "\n\n");
     if (a->x)
         http_stream_write(a->x, buf_view(&a->event));
@@ -160,7 +161,7 @@ static void handle_get(struct sse_agents *all, struct http_exchange *x,
     a->duplex = duplex_new(&all->host, &out_ops, a);
     http_exchange_on_gone(x, on_gone, a);
     http_stream_begin(x, 200, "text/event-stream",
-                      SPAN("Cache-Control: no-cache, no-transform\r\nX-Accel-Buffering: no\r\n"));
+                      SPAN(SSE_HEADERS));
     /* With the path and not only "?sessionId=": some clients just append this to the host. */
     buf_str(&event, "event: endpoint\ndata: ");
     buf_span(&event, req->path);
@@ -244,7 +245,7 @@ static void on_keep_alive(struct timer *t)
     while (map_next(&all->agents, &at, NULL, &value)) {
         struct sse_agent *a = value;
         if (a->x)
-            http_stream_write(a->x, SPAN(": keep-alive\n\n"));
+            http_stream_write(a->x, SPAN(SSE_KEEP_ALIVE));
     }
     if (all->agents.n)
         timer_set(loop_timers(all->loop), t, KEEP_ALIVE_MS);

@@ -19,6 +19,7 @@ struct stdio_agent {
     bool at_eof;
     const char *leaving; /* why the agent is closed with its last answer; or NULL */
     bool detained;       /* see stdio_agent_detain */
+    size_t begun;        /* where the message being written begins */
     struct buf kept;     /* the lines for the other daemon */
     struct timer drain;
     void (*closed)(void *arg);
@@ -30,6 +31,7 @@ static struct buf *out_begin(void *owner, void *reply, enum mcp_out_kind kind)
     struct stdio_agent *a = owner;
 
     (void)reply, (void)kind;
+    a->begun = stream_out(a->stream)->n;
     return stream_out(a->stream);
 }
 
@@ -38,6 +40,7 @@ static void out_end(void *owner, void *reply, enum mcp_out_kind kind)
     struct stdio_agent *a = owner;
 
     (void)reply, (void)kind;
+    json_join_lines(stream_out(a->stream), a->begun);
     buf_char(stream_out(a->stream), '\n');
     stream_wrote(a->stream);
     /* duplex_pending still counts the request that is answered here. */

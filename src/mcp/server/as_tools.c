@@ -349,6 +349,5 @@ struct outcome as_tools_outcome(enum op op, const struct outcome *outcome, struc
     }
     as.kind = OUTCOME_RESULT;
     as.body = buf_view(body);
-    as.one_line = false;
     return as;
 }

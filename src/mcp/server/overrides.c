@@ -192,7 +192,6 @@ struct request override_request(const struct mcp_override *o, const struct reque
     }
     buf_char(params, '}');
     pinned.params = buf_view(params);
-    pinned.one_line = false;
     struct json_slot name = json_get(pinned.params, "name"),
                      meta = json_get(pinned.params, "_meta");
     pinned.name_at = mcp_cut(pinned.params, &name);

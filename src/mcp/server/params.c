@@ -9,18 +9,13 @@ static void put_meta(struct buf *out, const struct request *r, struct span own)
     buf_span(out, own);
     if (own.n && r->meta_keep.n)
         buf_char(out, ',');
-    mcp_put_raw(out, r->meta_keep);
+    buf_span(out, r->meta_keep);
     buf_char(out, '}');
 }
 
 static void put_piece(struct buf *out, const struct request *r, size_t from, size_t to)
 {
-    struct span piece = span_cut(r->params, from, to - from);
-
-    if (r->one_line)
-        buf_span(out, piece);
-    else
-        mcp_put_raw(out, piece);
+    buf_span(out, span_cut(r->params, from, to - from));
 }
 
 /* Put new members after the opening brace; returns where the rest of the params begins. */

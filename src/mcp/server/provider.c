@@ -182,6 +182,7 @@ void mcp_provider_failed(struct mcp_provider *p, uint64_t id, int status, bool d
 {
     if (!mcp_provider_expects(p, id))
         return;
+    struct sent *sent = idmap_take(&p->sent, id);
     if (!delivered && sent->call)
         sent->call->repeatable = true; /* the server never saw the call: repeating it is safe */
     sent->id = 0;

@@ -37,6 +37,7 @@ struct stdio_upstream {
     bool greeting;              /* the handshake is going on: its answers are kept */
     bool known;          /* the daemon before us did the handshake: ours gets the kept answers */
     struct buf held;     /* the message being written while `known` is set */
+    size_t begun;        /* where the message being written begins otherwise */
     struct timer answer; /* gives the handshake the kept answer */
     uint64_t answer_id;
     const struct kept_greeting *answered;
@@ -485,8 +486,10 @@ static struct buf *link_begin(void *link)
     u->held.n = 0;
     if (u->known)
         return &u->held;
-    if (u->stream)
+    if (u->stream) {
+        u->begun = stream_out(u->stream)->n;
         return stream_out(u->stream);
+    }
     u->discard.n = 0;
     return &u->discard;
 }
@@ -505,9 +508,13 @@ static void link_end(void *link, const struct mcp_parcel *parcel)
     }
     if (!u->stream)
         return;
-    if (u->held.n)
-        buf_span(stream_out(u->stream), buf_view(&u->held));
-    buf_char(stream_out(u->stream), '\n');
+    struct buf *out = stream_out(u->stream);
+    if (u->held.n) {
+        u->begun = out->n;
+        buf_span(out, buf_view(&u->held));
+    }
+    json_join_lines(out, u->begun);
+    buf_char(out, '\n');
     stream_wrote(u->stream);
 }
 

@@ -280,7 +280,7 @@ static void take_answer(struct task_errand *e, struct span key, const struct out
             buf_char(&e->responses, ',');
         buf_span(&e->responses, key);
         buf_char(&e->responses, ':');
-        mcp_put_raw(&e->responses, outcome->body);
+        buf_span(&e->responses, outcome->body);
     } else if (!e->refusal.n) {
         bool ours = outcome->kind == OUTCOME_FAILED;
         e->why = ours ? outcome->why : FAIL_NONE;

@@ -136,9 +136,9 @@ void upstream_send_call(struct mcp_provider *p, const struct sent *sent,
 void upstream_put_capabilities(struct buf *out, unsigned answers, struct span declares);
 /* Cancel a request of ours at the server. */
 void upstream_withdraw(struct mcp_provider *p, uint64_t id, const char *reason);
-/* Was the outputSchema of the tool with this own name changed for agents of the initialize era
 /* The tool with this own name; NULL when there is none. */
 const struct item *upstream_tool(const struct mcp_provider *p, struct span own);
+/* Was the outputSchema of the tool with this own name changed for agents of the initialize era
  * (legacy.h)? Then its results are wrapped for them. */
 bool upstream_gives_any(const struct mcp_provider *p, struct span own);
 

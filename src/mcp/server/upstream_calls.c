@@ -274,7 +274,7 @@ static void tell_server(struct mcp_provider *p, const struct request *request)
     char *method = mem_span(request->name);
     BUF_SCOPED params = {0};
 
-    mcp_put_raw(&params, request->params);
+    buf_span(&params, request->params);
     upstream_notify(p, method, buf_view(&params));
     mem_free(method);
 }

@@ -142,7 +142,7 @@ void upstream_modern_answered(struct mcp_provider *p, struct sent *sent, struct 
             buf_char(&r->responses, ',');
         buf_span(&r->responses, key);
         buf_char(&r->responses, ':');
-        mcp_put_raw(&r->responses, outcome->body);
+        buf_span(&r->responses, outcome->body);
     } else if (!r->refused) {
         bool ours = outcome->kind == OUTCOME_FAILED;
         r->refused = true;

@@ -51,9 +51,9 @@ static void test_splices(void **state)
     /* A retry adds its own members. */
     expect("{\"name\":\"a\",\"_meta\":{}}", "\"a\"", "a", "{}", "", "\"v\":1",
            "\"requestState\":\"s\"", "{\"requestState\":\"s\",\"name\":\"a\",\"_meta\":{\"v\":1}}");
-    /* Line ends between tokens are removed for line-framed links. */
+    /* Line ends between tokens stay: what frames messages by lines takes them out. */
     expect("{\"name\":\"a\",\n \"arguments\":{\"t\":\"x\\ny\"}}", "\"a\"", "b", NULL, "", "", "",
-           "{\"name\":\"b\", \"arguments\":{\"t\":\"x\\ny\"}}");
+           "{\"name\":\"b\",\n \"arguments\":{\"t\":\"x\\ny\"}}");
 }
 
 static void test_overrides(void **state)
