@@ -30,23 +30,36 @@ static int stop(struct args *a, int exit_code)
     return -1;
 }
 
+static bool has_option(const struct command *command, int id)
+{
+    for (const struct cmd_option *o = command->options; o->name; o++)
+        if (o->id == id)
+            return true;
+    return id == help_option.id;
+}
+
+/* getopt leaves in `optopt` the letter that no option has, or the option that takes no argument;
+ * 0 for a word that it does not know. */
 static int wrong_option(struct args *a, bool lacks_argument)
 {
     const char *given = a->argv[optind - 1];
-    bool is_long = given[0] == '-' && given[1] == '-';
+    bool has_argument = !lacks_argument && has_option(a->command, optopt);
+    /* When more letters follow a letter, `given` is still the word before them. */
+    bool is_long = given[0] == '-' && given[1] == '-' && (lacks_argument || has_argument || !optopt);
+    const char *problem = lacks_argument ? "an argument must follow"
+                          : has_argument ? "no argument can follow this option:"
+                          : is_long      ? "cannot understand the option"
+                                         : "unknown option";
 
     if (is_long)
-        cmd_error(a->command, "%s '%s'",
-                  lacks_argument ? "an argument must follow" : "cannot understand the option",
-                  given);
+        cmd_error(a->command, "%s '%s'", problem, given);
     else
-        cmd_error(a->command, "%s '-%c'",
-                  lacks_argument ? "an argument must follow" : "unknown option", optopt);
+        cmd_error(a->command, "%s '-%c'", problem, optopt);
 
     struct nearest near = nearest_to(is_long ? span_from(span_str(given), 2) : SPAN_EMPTY);
     for (const struct cmd_option *o = a->command->options; o->name; o++)
         nearest_offer(&near, span_str(o->name));
-    if (near.best.n && !lacks_argument)
+    if (near.best.n && !lacks_argument && !has_argument)
         cmd_hint("did you mean '--" SPAN_FMT "'?", SPAN_ARG(near.best));
     else
         cmd_hint("'rialto help %s' lists the options", a->command->name);

@@ -2,8 +2,11 @@
  * Called by call.c; tools.c shows what a tool takes. */
 #include "cmd/arguments.h"
 
+#include "base/mem.h"
 #include "cmd/cmd.h"
 #include "wire/json.h"
+
+#include <string.h>
 
 /* A member of the tool's inputSchema; JSON_NONE when the member or the schema is missing. */
 static struct json_slot in_schema(struct span tool, const char *key)
@@ -13,6 +16,39 @@ static struct json_slot in_schema(struct span tool, const char *key)
     return schema.type == JSON_OBJECT ? json_get(schema.value, key) : (struct json_slot){0};
 }
 
+static bool takes_text(struct span schema);
+
+/* Is one of the alternatives that the schema has under `key` a text? null may stand beside texts. */
+static bool is_text(const char *key, struct span value, enum json_type type)
+{
+    if (strcmp(key, "enum") == 0)
+        return type == JSON_STRING || type == JSON_NULL;
+    if (type == JSON_OBJECT && takes_text(value))
+        return true;
+    struct span word = type == JSON_OBJECT ? json_get(value, "type").value : value;
+    return json_string_is(word, SPAN("string")) || json_string_is(word, SPAN("null"));
+}
+
+/* Does the schema take a text and no other kind of value, but for null? */
+static bool takes_text(struct span schema)
+{
+    static const char *const keys[] = {"type", "enum", "anyOf", "oneOf"};
+
+    for (size_t i = 0; i < COUNT_OF(keys); i++) {
+        struct json_slot slot = json_get(schema, keys[i]);
+        struct json_iter it = json_iter(slot.value), first = it;
+        if (slot.type == JSON_STRING)
+            return json_string_is(slot.value, SPAN("string"));
+        if (slot.type != JSON_ARRAY || !json_next(&first))
+            continue;
+        bool all = true;
+        while (json_next(&it))
+            all &= is_text(keys[i], it.value, it.type);
+        return all;
+    }
+    return false;
+}
+
 static bool is_string_by_schema(struct span tool, struct span key)
 {
     struct json_slot properties = in_schema(tool, "properties");
@@ -20,7 +56,7 @@ static bool is_string_by_schema(struct span tool, struct span key)
 
     while (properties.type == JSON_OBJECT && json_next(&it))
         if (json_string_is(it.key, key))
-            return json_string_is(json_get(it.value, "type").value, SPAN("string"));
+            return it.type == JSON_OBJECT && takes_text(it.value);
     return false;
 }
 

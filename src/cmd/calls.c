@@ -345,7 +345,7 @@ static int follow(struct daemon *d, const struct args *a, const struct wish *w)
         cmd_print(&out);
         fflush(stdout);
         buf_fini(&answer);
-    } while (daemon_pause(d, LOOK_MS));
+    } while (daemon_pause(d, LOOK_MS) && !ferror(stdout));
     mem_free(f);
     return code;
 }

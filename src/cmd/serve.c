@@ -231,18 +231,23 @@ static void on_stopped(void *arg)
     loop_stop(s->loop);
 }
 
+static void stop(struct serve *s)
+{
+    service_stopping(s->service);
+    upgrade_give_up(s->upgrade);
+    hub_stop(s->hub, on_stopped, s);
+}
+
 static void on_signal(void *arg, int signo)
 {
-    const struct serve *s = arg;
+    struct serve *s = arg;
 
     if (hub_is_stopping(s->hub)) {
         log_warn("rialto", "second signal: leaving at once");
         _Exit(CMD_FAILED);
     }
     log_info("rialto", "%s: stopping", strsignal(signo));
-    service_stopping(s->service);
-    upgrade_give_up(s->upgrade);
-    hub_stop(s->hub, on_stopped, arg);
+    stop(s);
 }
 
 /* Does the daemon of this status serve an address that we want? */
@@ -433,7 +438,7 @@ static int serve(const struct command *self, const struct config *config, const 
         upgrade_serve(s.upgrade);
         service_ready(s.service);
     } else {
-        on_signal(&s, SIGTERM);
+        stop(&s);
     }
     run_loop(&s);
     admin_free(s.admin);

@@ -23,6 +23,8 @@ const tools = [
   { name: 'picture', description: 'Gives a picture.', inputSchema: { type: 'object' } },
   { name: 'needy', description: 'Needs things.', inputSchema: { type: 'object', required: ['path', 'mode'],
     properties: { path: { type: 'string', description: 'where' }, mode: { type: 'integer' }, deep: { type: 'boolean' } } } },
+  { name: 'texts', description: 'Takes texts.', inputSchema: { type: 'object', properties: {
+    either: { anyOf: [{ type: 'string' }, { type: 'null' }] }, both: { type: ['string', 'null'] }, one: { enum: ['1', '2'] }, mixed: { type: ['string', 'integer'] } } } },
   { name: 'form', description: 'Asks.', inputSchema: { type: 'object' } },
   { name: 'slow', description: 'Takes its time.', inputSchema: { type: 'object' } },
 ];
@@ -106,6 +108,13 @@ test('call says which argument is missing, before it calls', async () => {
   assert.equal(run.stdout, '');
   const one = await rialto(['call', '-c', file, 'odd__needy', 'path=x']);
   assert.match(one.stderr, /the argument 'mode' is missing/);
+});
+
+// FastMCP writes Optional[str] as anyOf. A number was sent for it, and strict servers refuse that.
+test('call sends a text where the schema takes texts alone', async () => {
+  const { code, stdout, stderr } = await rialto(['call', '-c', both(tempDir()), 'odd', 'texts', 'either=123', 'both=4', 'one=1', 'mixed=5', 'unknown=6']);
+  assert.equal(code, 0, stderr);
+  assert.deepEqual(JSON.parse(stdout), { either: '123', both: '4', one: '1', mixed: 5, unknown: 6 });
 });
 
 test('call describes pictures and other files, or saves them', async () => {
@@ -202,15 +211,15 @@ test('tools: grouped by server, with arguments and costs, cropped on a terminal'
   });
   const { stdout, code } = await rialto(['tools', '-c', file]);
   assert.equal(code, 0);
-  assert.match(stdout, /^odd: 4 tools, \d+ tokens\n {2}odd__picture +\d+ {2}Gives a picture\.\n/);
+  assert.match(stdout, /^odd: 5 tools, \d+ tokens\n {2}odd__picture +\d+ {2}Gives a picture\.\n/);
   assert.match(stdout, /\n {2}odd__needy +\d+ {2}Needs things\.\n +path=STRING mode=INTEGER \[deep=BOOLEAN\]\n/);
   assert.match(stdout, /\nalpha: \d+ tools, \d+ tokens\n/);
-  assert.match(stdout, /\nall: \d+ tools, [\d,]+ tokens\nview small: 3 tools, \d+ tokens\n$/);
+  assert.match(stdout, /\nall: \d+ tools, [\d,]+ tokens\nview small: 4 tools, \d+ tokens\n$/);
   const list = JSON.parse((await rialto(['tools', '-c', file, '--json'])).stdout);
   const sum = (of) => of.reduce((n, x) => n + x.tokens, 0);
   const ours = list.filter((x) => x.server === 'odd');
-  assert.ok(stdout.includes(`odd: 4 tools, ${sum(ours)} tokens`));
-  assert.ok(stdout.includes(`view small: 3 tools, ${sum(ours.filter((x) => x.own_name !== 'slow'))} tokens`));
+  assert.ok(stdout.includes(`odd: 5 tools, ${sum(ours)} tokens`));
+  assert.ok(stdout.includes(`view small: 4 tools, ${sum(ours.filter((x) => x.own_name !== 'slow'))} tokens`));
   const narrow = await atTerminal(t, ['tools', '-c', file], [], { columns: 60 });
   for (const line of narrow.text.replaceAll(/\x1b\[[\d;]*m/g, '').split(/\r*\n/)) assert.ok(line.length <= 60, line);
   assert.match(narrow.text, /path=STRING mode=IN.*\.\.\./);
@@ -221,7 +230,7 @@ test('tools SERVER and tools TOOL start and show only that', async () => {
   const file = both(dir);
   const env = { XDG_CACHE_HOME: dir };
   const server = await rialto(['tools', '-c', file, 'odd'], { env });
-  assert.match(server.stdout, /^odd: 4 tools/);
+  assert.match(server.stdout, /^odd: 5 tools/);
   assert.doesNotMatch(server.stdout, /alpha/);
   const tool = await rialto(['tools', '-c', file, 'odd__needy'], { env });
   assert.match(tool.stdout, /^odd__needy: \d+ tokens, 'needy' of server 'odd'\n\n {2}Needs things\.\n\nrialto call odd__needy path=STRING mode=INTEGER \[deep=BOOLEAN\]\n {2}path {2}where\n/);

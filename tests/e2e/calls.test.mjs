@@ -142,3 +142,19 @@ test('rialto calls -f shows each call when it has ended', async (t) => {
   child.kill('SIGINT');
   assert.equal(await within(10_000, 'its end', ended), 0);
 });
+
+// `rialto calls -f | head -1` went on for ever, looking at a daemon for nobody.
+test('rialto calls -f ends when nobody reads it any more', async (t) => {
+  const { server, client } = await serveAndConnect(t, two, up);
+  await client.call('alpha__echo', { message: 'before' });
+  const child = start(rialtoBin, ['calls', '-f'], { env: { ...process.env, XDG_RUNTIME_DIR: server.dir }, cwd: server.dir, stdio: ['ignore', 'pipe', 'ignore'] });
+  t.after(() => child.kill('SIGKILL'));
+  const ended = new Promise((resolve) => { child.on('exit', resolve); });
+  await new Promise((resolve) => { child.stdout.once('data', resolve); });
+  child.stdout.destroy();
+  await until('its end', async () => {
+    await client.call('alpha__echo', { message: 'more' });
+    return child.exitCode !== null || child.signalCode !== null;
+  });
+  await ended;
+});

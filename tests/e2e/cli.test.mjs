@@ -51,6 +51,9 @@ test('a wrong command or option: status 2 and the nearest match', async () => {
   assert.match(await refused(2, ['serv']), /serve/);
   assert.match(await refused(2, ['help', 'chek']), /check/);
   await refused(2, ['check', '--no-such-option']);
+  // The option before was blamed: "cannot understand the option '--json'; did you mean '--json'?"
+  assert.match(await refused(2, ['logs', '--json', '-xf']), /unknown option '-x'$/m);
+  assert.match(await refused(2, ['logs', '--json=yes']), /no argument can follow this option: '--json=yes'$/m);
   await refused(2, ['call']);
   await refused(2, []);
 });

@@ -121,6 +121,7 @@ test('an address in use: status 1, and the address in the message', async () => 
   taken.close();
   assert.equal(code, 1, stderr);
   assert.ok(stderr.includes(`127.0.0.1:${port}`), stderr);
+  assert.doesNotMatch(stderr, /Terminated/); // it said that a signal had ended it
 });
 
 test('a fresh session lists tools at once, from what is known', async (t) => {
