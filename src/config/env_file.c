@@ -6,22 +6,39 @@
 
 enum { ENV_FILE_MAX = 256 * 1024, ENV_FILE_PAIRS = 4096 };
 
-/* A value without its quotes; escapes such as "\n" are decoded only in double quotes. */
-static void put_value(struct buf *out, struct span text)
+/* Where the quotes around a value are closed: behind them, the line ends or a comment begins. 0:
+ * there are none. */
+static size_t closing_quote(struct span text)
 {
-    char quote = text.n > 1 && text.p[0] == text.p[text.n - 1] ? text.p[0] : '\0';
+    char quote = text.n > 1 && (text.p[0] == '"' || text.p[0] == '\'') ? text.p[0] : '\0';
+    size_t end = 1;
 
-    if (quote != '"' && quote != '\'') {
-        for (size_t i = 0; i + 1 < text.n; i++)
-            if (text.p[i] == ' ' && text.p[i + 1] == '#')
-                text.n = i; /* a comment behind the value */
-        buf_span(out, span_trim(text));
+    while (quote && end < text.n && text.p[end] != quote)
+        end += quote == '"' && text.p[end] == '\\' ? 2 : 1;
+    if (quote && span_starts(span_trim(span_from(text, end + 1)), SPAN("#")))
+        return end;
+    return quote && text.p[text.n - 1] == quote ? text.n - 1 : 0; /* others of its kind are text */
+}
+
+/* What stands behind the `=`: a value without its quotes and the comment behind it. Escapes such as
+ * "\n" are decoded only in double quotes. */
+static void put_value(struct buf *out, struct span raw)
+{
+    struct span text = span_trim(raw);
+    size_t end = closing_quote(text);
+    bool doubled = end && text.p[0] == '"';
+
+    if (!end) {
+        for (size_t i = 0; i + 1 < raw.n; i++)
+            if ((raw.p[i] == ' ' || raw.p[i] == '\t') && raw.p[i + 1] == '#')
+                raw.n = i;
+        buf_span(out, span_trim(raw));
         return;
     }
-    text = span_cut(text, 1, text.n - 2);
+    text = span_cut(text, 1, end - 1);
     for (size_t i = 0; i < text.n; i++) {
         char next = i + 1 < text.n ? text.p[i + 1] : '\0';
-        bool escape = quote == '"' && text.p[i] == '\\' && next && strchr("nrt\"\\$", next);
+        bool escape = doubled && text.p[i] == '\\' && next && strchr("nrt\"\\$", next);
         char c = escape ? next : text.p[i];
         i += escape;
         buf_char(out, !escape ? c : c == 'n' ? '\n' : c == 'r' ? '\r' : c == 't' ? '\t' : c);
@@ -53,7 +70,7 @@ int env_file_read(struct arena *a, const char *path, struct config_pairs *pairs,
         if (!ascii_is_words(name, "_") || !name.n || name.n == trimmed.n ||
             pairs->n == ENV_FILE_PAIRS || memchr(trimmed.p, '\0', trimmed.n))
             return err_set(err, ERR_SYNTAX, "%s, line %u: expected NAME=VALUE", path, number);
-        put_value(&value, span_trim(span_from(trimmed, span_find(trimmed, '=') + 1)));
+        put_value(&value, span_from(trimmed, span_find(trimmed, '=') + 1));
         pairs->items[pairs->n++] =
             (struct config_pair){arena_span(a, name).p, arena_span(a, buf_view(&value)).p};
     }

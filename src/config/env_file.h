@@ -2,7 +2,8 @@
  * env_file: variables in a file of lines NAME=VALUE, as many programs keep them (".env").
  *
  * Empty lines and lines that begin with # are comments; "export " may stand before a name, and a
- * value may have quotes around it. ${NAME} in a value is not filled in.
+ * value may have quotes around it, and a comment behind it (in a value without quotes, after a
+ * blank). ${NAME} in a value is not filled in.
  */
 #ifndef RIALTO_CONFIG_ENV_FILE_H
 #define RIALTO_CONFIG_ENV_FILE_H

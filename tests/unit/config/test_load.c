@@ -1,6 +1,8 @@
 /* Files: where they are searched, which format they have, other programs' formats, environment. */
 #include "config_test.h"
 
+#include "config/env_file.h"
+
 #include <fcntl.h>
 #include <ftw.h>
 #include <stdio.h>
@@ -335,6 +337,45 @@ static void test_examples(void **state)
     config_free(c);
 }
 
+/* A comment behind a value in quotes made the quotes, or the comment, a part of the value; so did a
+ * comment behind a value that is not filled in yet. */
+static void test_env_file(void **state)
+{
+    static const char *const rows[][2] = {
+        {"A=\"s3cret\" # key", "s3cret"},
+        {"A='s3cret'\t# key", "s3cret"},
+        {"A= # put key here", ""},
+        {"A=\t# put key here", ""},
+        {"A=\"a\" # see \"b\"", "a"},
+        {"A=\"a\\\"b\\n\" # c", "a\"b\n"},
+        {"A='a\\n' # c", "a\\n"},
+        {"A=\"\"", ""},
+        {"A=\"a # b\"", "a # b"},
+        {"A=\"say \"hi\"\"", "say \"hi\""},
+        {"A=a # b", "a"},
+        {"A = a\t# b", "a"},
+        {"A=a#b", "a#b"},
+        {"A=#fff", "#fff"},
+        /* What is not a value in quotes stays as it is written. */
+        {"A=\"a", "\"a"},
+        {"A='a' b", "'a' b"},
+        {"A=\"", "\""},
+    };
+
+    (void)state;
+    for (size_t i = 0; i < COUNT_OF(rows); i++) {
+        struct config_pairs pairs;
+        struct arena arena = {0};
+        struct err err = {0};
+        write_file("env", rows[i][0]);
+        assert_int_equal(env_file_read(&arena, "env", &pairs, &err), 0);
+        assert_int_equal(pairs.n, 1);
+        if (strcmp(pairs.items[0].value, rows[i][1]) != 0)
+            fail_msg("%s: %s", rows[i][0], pairs.items[0].value);
+        arena_fini(&arena);
+    }
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -349,6 +390,7 @@ int main(void)
         cmocka_unit_test_setup_teardown(test_mcp_servers, set_up, tear_down),
         cmocka_unit_test(test_mcp_servers_wrong),
         cmocka_unit_test(test_mcp_servers_remote),
+        cmocka_unit_test_setup_teardown(test_env_file, set_up, tear_down),
         cmocka_unit_test(test_examples),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
