@@ -9,6 +9,8 @@
 #include "config/host_program.h"
 #include "config/import_inside.h"
 
+#include <stdlib.h>
+
 enum { SHOWN_MAX = 64 }; /* bytes of an unknown value in a message */
 
 /* What is done with a member of a server's entry. */
@@ -161,13 +163,15 @@ const struct value *import_member(const struct importing *im, const struct value
     return NULL;
 }
 
-/* 3000 becomes "3000ms". */
+/* 3000 becomes "3000ms"; 1.5 s, which no duration of ours can be, becomes "1500ms". */
 static void add_unit(struct importing *im, struct value *v, const char *unit)
 {
     BUF_SCOPED text = {0};
 
-    buf_span(&text, v->text);
-    buf_str(&text, unit);
+    if (v->text.n != strcspn(v->text.p, ".eE"))
+        buf_printf(&text, "%.0fms", strtod(v->text.p, NULL) * (unit[0] == 's' ? 1000 : 1));
+    else
+        buf_printf(&text, SPAN_FMT "%s", SPAN_ARG(v->text), unit);
     v->type = VALUE_STRING;
     v->text = arena_span(im->arena, buf_view(&text));
 }
@@ -479,7 +483,7 @@ static struct value *settings_of(const struct value *root)
     return servers && servers->type == VALUE_MAP ? mcp : NULL;
 }
 
-static enum import_dialect dialect_of(struct importing *im, const struct value *root,
+static enum import_dialect dialect_of(struct importing *im, struct value *root,
                                       const struct import_hints *hints)
 {
     const struct value *config = value_get(root, "config");

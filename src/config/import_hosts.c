@@ -55,15 +55,29 @@ static bool has_projects(const struct value *root)
     return false;
 }
 
-struct value *import_host_servers(struct importing *im, const struct value *root,
+/* The host's servers; an empty map when only projects have some. */
+static struct value *servers_of(struct importing *im, struct value *root,
+                                const struct host_program *h)
+{
+    struct value *servers = at_place(root, &h->place);
+
+    if (servers || !h->projects || !has_projects(root))
+        return servers;
+    servers = value_new(im->arena, VALUE_MAP, root->at);
+    servers->key = span_str(h->place.keys[0]);
+    value_append(root, servers);
+    return servers;
+}
+
+struct value *import_host_servers(struct importing *im, struct value *root,
                                   const struct import_hints *hints)
 {
     if (hints->host) {
         im->host = hints->host;
-        return at_place(root, &hints->host->place);
+        return servers_of(im, root, hints->host);
     }
     for (size_t i = 0; i < host_programs_n; i++) {
-        struct value *servers = at_place(root, &host_programs[i].place);
+        struct value *servers = servers_of(im, root, &host_programs[i]);
         if (!servers || !(tells(&host_programs[i], servers) ||
                           (host_programs[i].projects && has_projects(root))))
             continue;

@@ -38,7 +38,7 @@ bool import_is_empty(const struct value *v);
 /* Rewrite the members of a server that other programs write in other shapes than ours. */
 void import_shapes(struct importing *im, struct value *server);
 /* The servers of a host's document, with im->host set; NULL when it is no host's document. */
-struct value *import_host_servers(struct importing *im, const struct value *root,
+struct value *import_host_servers(struct importing *im, struct value *root,
                                   const struct import_hints *hints);
 /* Turn that document into one of ours. */
 void import_host(struct importing *im, struct value *root, struct value *servers);

@@ -22,6 +22,15 @@ static struct value *member_of(struct importing *im, struct value *server, const
     return v;
 }
 
+/* The one of these keys that the server has; else the first. */
+static const char *own_key(const struct value *server, const char *const *keys, size_t n)
+{
+    for (size_t i = 0; i < n; i++)
+        if (value_get(server, keys[i]))
+            return keys[i];
+    return keys[0];
+}
+
 /* Sets `name` to "BEFORE${env:TEXT}" for a variable, else "BEFORETEXT", if it is not set yet. */
 static void set_pair(struct importing *im, struct value *map, struct span name, const char *before,
                      struct span text, bool variable)
@@ -92,11 +101,8 @@ static void lift(struct importing *im, struct value *server, struct value *v)
 static void forward(struct importing *im, struct value *server, struct value *v)
 {
     static const char *const own[] = {"env", "envs", "environment"};
-    const char *key = "env";
+    const char *key = own_key(server, own, COUNT_OF(own));
 
-    for (size_t i = 0; i < COUNT_OF(own); i++)
-        if (value_get(server, own[i]))
-            key = own[i];
     value_remove(server, v);
     for (const struct value *item = v->first; item; item = item->next) {
         const struct value *name = item->type == VALUE_MAP ? value_get(item, "name") : item;
@@ -107,7 +113,9 @@ static void forward(struct importing *im, struct value *server, struct value *v)
 
 static const char *headers_key(const struct value *server)
 {
-    return value_get(server, "http_headers") ? "http_headers" : "headers";
+    static const char *const own[] = {"headers", "http_headers"};
+
+    return own_key(server, own, COUNT_OF(own));
 }
 
 /* Headers whose values are names of variables. */
@@ -134,6 +142,19 @@ static void bearer(struct importing *im, struct value *server, struct value *v)
              "Bearer ", v->text, false);
 }
 
+/* The tools to offer: an empty list is none of them. */
+static void offer_none(struct importing *im, struct value *server, struct value *v)
+{
+    static const char *const own[] = {"deny", "disabled_tools", "deniedTools", "excludeTools",
+                                      "disabledTools"};
+
+    if (v->type != VALUE_LIST || v->n)
+        return;
+    value_remove(server, v);
+    value_append(member_of(im, server, own_key(server, own, COUNT_OF(own)), VALUE_LIST),
+                 value_text(im->arena, VALUE_STRING, SPAN("*")));
+}
+
 /* A list names the tools to offer; ["*"] is all of them. A map is ours; in TOML it has approvals
  * and is left out. */
 static void take_tools(struct importing *im, struct value *server, struct value *v)
@@ -146,7 +167,9 @@ static void take_tools(struct importing *im, struct value *server, struct value 
         v->key = SPAN("includeTools");
         return;
     }
-    if (v->type == VALUE_LIST || (im->host && im->host->format == EDIT_TOML))
+    if (v->type == VALUE_LIST && !all)
+        offer_none(im, server, v);
+    else if (all || (im->host && im->host->format == EDIT_TOML))
         value_remove(server, v);
 }
 
@@ -184,6 +207,9 @@ static const struct {
     {"bearer_token_env_var", bearer_variable},
     {"apiKey", bearer},
     {"tools", take_tools},
+    {"includeTools", offer_none}, /* not available_tools: Goose writes [] for all tools */
+    {"enabled_tools", offer_none},
+    {"allowedTools", offer_none},
     {"timeout", split_timeout},
 };
 

@@ -172,6 +172,56 @@ static void test_ways(void **state)
     config_free(c);
 }
 
+/* An empty list of tools to offer was left out, so that all of them were offered. Goose writes an
+ * empty `available_tools` for all of them. */
+static void test_no_tools_at_all(void **state)
+{
+    (void)state;
+    struct config *c = read_foreign("mcpServers:\n"
+                                    "  a: {command: x, tools: []}\n"
+                                    "  b: {command: x, includeTools: [], excludeTools: [drop]}\n"
+                                    "  c: {command: x, enabled_tools: [], disabled_tools: []}\n"
+                                    "  d: {command: x, allowedTools: []}\n"
+                                    "  e: {command: x, tools: ['*']}\n"
+                                    "  f: {command: x, available_tools: []}\n",
+                                    CONFIG_YAML, "");
+    static const char *const closed[] = {"a", "b", "c", "d"}, *const open[] = {"e", "f"};
+    for (size_t i = 0; i < COUNT_OF(closed); i++) {
+        const struct config_server *s = config_server(c, closed[i]);
+        assert_int_equal(s->allow.n, 0);
+        if (!s->deny.n || strcmp(s->deny.items[s->deny.n - 1], "*") != 0)
+            fail_msg("%s offers its tools", closed[i]);
+    }
+    for (size_t i = 0; i < COUNT_OF(open); i++)
+        assert_int_equal(config_server(c, open[i])->deny.n, 0);
+    config_free(c);
+}
+
+/* Codex writes its seconds as numbers with a fraction: its whole file was refused. */
+static void test_seconds_with_a_fraction(void **state)
+{
+    (void)state;
+    struct config *c = read_foreign("[mcp_servers.a]\ncommand = \"x\"\n"
+                                    "startup_timeout_sec = 20.0\ntool_timeout_sec = 1.5\n",
+                                    CONFIG_TOML, "");
+    assert_int_equal(config_server(c, "a")->start_timeout, 20000);
+    assert_int_equal(config_server(c, "a")->timeout, 1500);
+    config_free(c);
+}
+
+/* Claude Code's file was not recognised when only its projects have servers. */
+static void test_projects_alone(void **state)
+{
+    (void)state;
+    struct config *c = read_foreign("{\"numStartups\": 3, \"projects\": {\"/home/x/one\": {},\n"
+                                    "\"/home/x/two\": {\"mcpServers\": {\"a\": {\"command\": "
+                                    "\"x\"}}}}}",
+                                    CONFIG_JSON, "");
+    assert_int_equal(c->servers.n, 1);
+    assert_int_equal(config_server(c, "a")->scope, SCOPE_PROJECT);
+    config_free(c);
+}
+
 /* --- assistant4 --- */
 
 /* The manifest of seed 003 (docs/seeds.md): its values are read as they are. */
@@ -495,6 +545,9 @@ int main(void)
         cmocka_unit_test(test_vscode_variables),
         cmocka_unit_test(test_vscode_recognised),
         cmocka_unit_test(test_ways),
+        cmocka_unit_test(test_no_tools_at_all),
+        cmocka_unit_test(test_seconds_with_a_fraction),
+        cmocka_unit_test(test_projects_alone),
         cmocka_unit_test(test_manifest),
         cmocka_unit_test(test_manifest_members),
         cmocka_unit_test(test_manifest_allowlist),
