@@ -81,8 +81,10 @@ const char *plan_act_name(enum plan_act act)
 /* Does a reload carry out changes of this key? */
 static bool is_followed(const char *key)
 {
-    static const char *const followed[] = {"servers", "views", "auth",
-                                           "lock",    "rules", "public_url"};
+    static const char *const followed[] = {
+        "servers",         "views",           "auth",    "lock",    "rules",
+        "public_url",      "enabled_servers", "secrets", "sandbox", "resources_as_tools",
+        "prompts_as_tools"};
 
     for (size_t i = 0; i < COUNT_OF(followed); i++)
         if (strcmp(key, followed[i]) == 0)

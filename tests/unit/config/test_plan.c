@@ -115,6 +115,24 @@ static void other_keys_are_named(void **state)
     config_free(b);
 }
 
+/* A reload said that changes of these keys wait for the next start, although it carries them out:
+ * they are settings of servers, written elsewhere. */
+static void keys_that_a_reload_carries_out_are_not_named(void **state)
+{
+    struct config *a = parse("servers: {a: {command: x}, b: {command: y}}");
+    struct config *b =
+        parse("servers: {a: {command: x}, b: {command: y}}\n"
+              "enabled_servers: [a]\nsecrets: {directory: /nowhere}\n"
+              "resources_as_tools: true\nprompts_as_tools: true\nsandbox: {missing: warn}");
+    struct buf keys = {0};
+
+    (void)state;
+    plan_put_other_keys(&keys, a, b);
+    assert_int_equal(keys.n, 0);
+    config_free(a);
+    config_free(b);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -124,6 +142,7 @@ int main(void)
         cmocka_unit_test(filters_and_limits_do_not_need_another_server),
         cmocka_unit_test(whatever_makes_it_another_server_replaces_it),
         cmocka_unit_test(other_keys_are_named),
+        cmocka_unit_test(keys_that_a_reload_carries_out_are_not_named),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);
