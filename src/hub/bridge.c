@@ -257,16 +257,17 @@ static void drop_demo(struct bridge *b)
 
 void bridge_apply(struct bridge *b, struct config *c, struct bridge_changes *changes)
 {
+    struct config *before = b->newer;
     struct plan plan;
 
     if (c->file)
         drop_demo(b);
     plan_make(&plan, bridge_config(b), c);
+    b->newer = c; /* first: a step may fill the views, and callers' variants are made from it */
     take_rules(b, c);
     carry_out(b, c, &plan, changes);
     plan_fini(&plan);
-    config_free(b->newer);
-    b->newer = c;
+    config_free(before);
     bridge_arrange(b);
     bridge_tell_watches(b);
 }

@@ -141,6 +141,30 @@ static void a_reload_reaches_it(void **state)
     rig_tear_down(&r);
 }
 
+/* Where only callers have values, the server's own instance never runs and is replaced at once, and
+ * the views were filled while the entry before the reload still counted: the callers' processes
+ * were started again with the old arguments, and kept them. */
+static void a_reload_reaches_it_without_values_of_ours(void **state)
+{
+#define NAMED(name)                                                                                \
+    "servers: {one: {command: FAKE, args: [--name, " name "], allow: [whoami], "                   \
+    "env: {E: \"${NAME_OF_TEST}\"}}}"
+    struct hub_rig r;
+    struct caller_of_test a;
+
+    (void)state;
+    unsetenv("NAME_OF_TEST");
+    rig_set_up(&r, NAMED("old"));
+    come(&a, &r, "{\"NAME_OF_TEST\":\"a\"}");
+    WAIT(r.loop, strcmp(rig_names(&r, a.agent.view, ITEM_TOOL), "one__whoami") == 0);
+    assert_non_null(strstr(rig_agent_ask(&a.agent, &r, "one__whoami", NULL), "\"name\":\"old\""));
+    rig_apply(&r, NAMED("new"), "");
+    WAIT(r.loop, strcmp(rig_names(&r, a.agent.view, ITEM_TOOL), "one__whoami") == 0);
+    assert_non_null(strstr(rig_agent_ask(&a.agent, &r, "one__whoami", NULL), "\"name\":\"new\""));
+    go(&a);
+    rig_tear_down(&r);
+}
+
 /* With `instances: per-session` callers with the same values still get separate instances. */
 static void per_session_too(void **state)
 {
@@ -167,6 +191,7 @@ int main(void)
         cmocka_unit_test(the_same_values_share_an_instance),
         cmocka_unit_test(other_variables_are_another_instance),
         cmocka_unit_test(a_reload_reaches_it),
+        cmocka_unit_test(a_reload_reaches_it_without_values_of_ours),
         cmocka_unit_test(per_session_too),
     };
 
