@@ -4,6 +4,7 @@
 #include "hub/bridge_inside.h"
 
 #include "base/id.h"
+#include "base/log.h"
 #include "base/mem.h"
 #include "hub/instance.h"
 #include "hub/lock.h"
@@ -146,6 +147,13 @@ void bridge_changes_fini(struct bridge_changes *c)
         buf_fini(&c->names[i]);
 }
 
+/* The server cannot be used as its entry is now; what it should become is not forgotten. */
+static void keep_as_it_was(struct bridge_server *s, enum plan_act act)
+{
+    s->stale |= act != PLAN_KEEP;
+    log_warn(server_alias(s->plan), "goes on as it was before");
+}
+
 /* Carry out the step for a server that is in the configuration. Takes the plan over. */
 static enum plan_act take_step(struct bridge *b, enum plan_act act, struct server_plan *plan)
 {
@@ -161,13 +169,16 @@ static enum plan_act take_step(struct bridge *b, enum plan_act act, struct serve
     if (act == PLAN_REPLACE)
         variants_retire(&s->variants);
     if (server_lacks(plan) && !server_lacks(s->plan)) {
-        server_plan_drop(plan); /* the old plan stays, for callers without variables */
+        keep_as_it_was(s, act); /* for callers without variables */
+        server_plan_drop(plan);
         return act;
     }
     /* While a `next` is waiting, the entry is compared with the plan of `next`. */
     const struct server_plan *latest = s->next_plan ? s->next_plan : s->plan;
-    if ((act == PLAN_KEEP || act == PLAN_ADJUST) && !server_plan_same_secrets(latest, plan))
+    if ((act == PLAN_KEEP || act == PLAN_ADJUST) &&
+        (s->stale || !server_plan_same_secrets(latest, plan)))
         act = PLAN_REPLACE;
+    s->stale = false;
     if (act == PLAN_REPLACE) {
         bool lacked = server_lacks(s->plan);
         bridge_server_replace(s, plan);
@@ -203,8 +214,11 @@ static void carry_out(struct bridge *b, const struct config *c, const struct pla
         struct server_plan *server = server_plan_for_callers(c, step->to, b->secrets, &missing);
         mem_free(
             map_put(&b->lacks, span_str(step->to->alias), missing.n ? buf_take(&missing) : NULL));
+        struct bridge_server *before = server ? NULL : find_server(b, span_str(step->to->alias));
         bool starts = server && !server_lacks(server);
         enum plan_act act = server ? take_step(b, step->act, server) : step->act;
+        if (before)
+            keep_as_it_was(before, act);
         if (starts)
             note(changes, act, step->to->alias);
     }

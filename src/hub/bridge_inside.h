@@ -22,7 +22,8 @@ struct bridge_server {
     struct list variants; /* for callers whose variables differ */
     struct exposure *own; /* this server alone, names untouched */
     bool gone;
-    bool demo;        /* the demo server, which is in no configuration */
+    bool stale; /* runs an entry that is not in the file any more: the new one lacks something */
+    bool demo;  /* the demo server, which is in no configuration */
     unsigned holders; /* of this struct, the bridge among them */
 };
 

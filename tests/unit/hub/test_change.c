@@ -247,6 +247,39 @@ static void another_secret_is_another_server(void **state)
     rig_tear_down(&r);
 }
 
+/* An entry that changed while it could not be used (its env_file was missing) was forgotten: the
+ * log said that the server was left out, but the old one went on, and when the entry could be used,
+ * the reload said "kept". */
+static void an_entry_that_could_not_be_used_is_not_forgotten(void **state)
+{
+    struct hub_rig r;
+    struct rig_agent c;
+    BUF_SCOPED yaml = {0}, path = {0};
+
+    (void)state;
+    rig_set_up(&r, "servers: {a: {command: FAKE, args: [--name, old]}}");
+    enter_all(&c, &r);
+    int pid = rig_pid(rig_server(&r, "a"));
+    buf_printf(&path, "%s/env", r.folder);
+    buf_printf(&yaml, "servers: {a: {command: FAKE, args: [--name, new], env_file: %s}}",
+               buf_cstr(&path));
+    rig_apply(&r, buf_cstr(&yaml), "");
+    assert_true(rig_heard(&r, "a: goes on as it was before"));
+    assert_non_null(strstr(rig_agent_ask(&c, &r, "a__whoami", NULL), "\"name\":\"old\""));
+
+    FILE *f = fopen(buf_cstr(&path), "w");
+    assert_non_null(f);
+    fputs("# nothing yet\n", f);
+    fclose(f);
+    rig_apply(&r, buf_cstr(&yaml), "replaced a");
+    WAIT(r.loop, rig_pid(rig_server(&r, "a")) != pid);
+    assert_non_null(strstr(rig_agent_ask(&c, &r, "a__whoami", NULL), "\"name\":\"new\""));
+    rig_apply(&r, buf_cstr(&yaml), "kept a");
+    assert_int_equal(unlink(buf_cstr(&path)), 0);
+    rig_agent_leave(&c);
+    rig_tear_down(&r);
+}
+
 /* --- the end of a server --- */
 
 /* A removed server is in no list and gets no new calls, but may finish its calls in flight. Code
@@ -331,6 +364,7 @@ int main(void)
         cmocka_unit_test(one_that_does_not_come_up_leaves_the_old_one_in_place),
         cmocka_unit_test(one_that_is_down_is_replaced_at_once),
         cmocka_unit_test(another_secret_is_another_server),
+        cmocka_unit_test(an_entry_that_could_not_be_used_is_not_forgotten),
         cmocka_unit_test(a_dropped_server_ends_its_calls_first),
         cmocka_unit_test(all_ends_within_its_deadline),
         cmocka_unit_test(one_that_was_never_started_ends_as_well),
