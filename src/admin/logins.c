@@ -97,9 +97,8 @@ static void paste(struct identity *id, struct http_exchange *x, struct span raw)
                     "it was used before, has expired, or is of another sign-in");
 }
 
-static void on_logged_out(void *arg, const struct err *err)
+static void show_signed_out(struct http_exchange *x, const struct err *err)
 {
-    struct http_exchange *x = arg;
     struct buf *out = http_respond_begin(x, 200, "application/json", SPAN_EMPTY);
 
     buf_str(out, "{\"state\":\"signed_out\"");
@@ -107,6 +106,32 @@ static void on_logged_out(void *arg, const struct err *err)
         json_out_redacted(out, "warning", span_str(err->text));
     buf_str(out, "}\n");
     http_respond_end(x);
+}
+
+/* The revocation goes on without the operator. */
+static void on_left(void *owner)
+{
+    struct login_request *r = owner;
+
+    r->x = NULL;
+}
+
+static void on_logged_out(void *arg, const struct err *err)
+{
+    struct login_request *r = arg;
+
+    if (r->x)
+        show_signed_out(r->x, err);
+    mem_free(r);
+}
+
+static void end(struct identity *id, struct http_exchange *x)
+{
+    struct login_request *r = MEM_NEW(struct login_request);
+
+    r->x = x;
+    http_exchange_on_gone(x, on_left, r);
+    identity_logout(id, on_logged_out, r);
 }
 
 void logins_handle(struct admin *a, struct http_exchange *x, const struct http_request *req,
@@ -128,7 +153,7 @@ void logins_handle(struct admin *a, struct http_exchange *x, const struct http_r
         http_refuse(x, 400, "the body is not JSON",
                     "{}, {\"device\": true} or {\"callback\": URL}");
     else if (out)
-        identity_logout(id, on_logged_out, x);
+        end(id, x);
     else if (slots[1].type == JSON_STRING)
         paste(id, x, slots[1].value);
     else

@@ -524,13 +524,14 @@ void identity_logout(struct identity *id, void (*done)(void *arg, const struct e
     const struct signin_record *r = NULL;
 
     id->logged_in = false;
-    id->logged_out = done;
-    id->logged_out_arg = arg;
     if (signin_store(id->all) && !signin_file_read(id->all->file, &err))
         r = identity_record(id);
     bool revoking = r && revoke(id, r);
-    if (revoking)
+    if (revoking) {
         id->holders++; /* until the answer */
+        id->logged_out = done;
+        id->logged_out_arg = arg;
+    }
     int code = r ? signin_file_drop(id->all->file, r, &err) : 0;
     identity_set_token(id, NULL, 0, 0, false);
     identity_tell_changed(id);

@@ -20,16 +20,20 @@ const originOf = (server) => `http://127.0.0.1:${server.address().port}`;
 
 /**
  * The authorization server. `asked` counts the token requests by grant_type; `ttl` is the lifetime of
- * new access tokens; with `down` it answers 503 to token requests.
+ * new access tokens; with `down` it answers 503 to token requests; revocations, which `revoking` counts, wait for
+ * the promise `held`.
  */
 export async function startIssuer(t, { clients = [], resource = () => true, registration = true } = {}) {
   let handle;
   const server = await listen(t, (req, res) => {
     if (as.down && req.url.startsWith('/token')) res.writeHead(503).end();
-    else handle(req, res);
+    else if (req.url.startsWith('/token/revocation')) {
+      as.revoking++;
+      Promise.resolve(as.held).then(() => handle(req, res));
+    } else handle(req, res);
   });
   const issuer = originOf(server);
-  const as = { issuer, ttl: 3600, asked: {}, failed: {}, down: false, resource };
+  const as = { issuer, ttl: 3600, asked: {}, failed: {}, down: false, revoking: 0, resource };
   const provider = new Provider(issuer, {
     clients,
     scopes: ['openid', 'offline_access', ...scopes],

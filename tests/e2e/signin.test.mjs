@@ -7,7 +7,7 @@ import { createHash, generateKeyPairSync } from 'node:crypto';
 import fs from 'node:fs';
 import path from 'node:path';
 import { test } from 'node:test';
-import { exchange, HttpClient, rialto, rialtoBin, sanitizerEnv, serve, sleep, tempDir, until, writeConfig } from './lib.mjs';
+import { exchange, HttpClient, rialto, rialtoBin, sanitizerEnv, serve, sleep, tempDir, until, within, writeConfig } from './lib.mjs';
 import { allCapabilities, ModernClient, v1 } from './peers.mjs';
 import { Person, startIssuer, startProtected } from './oidc_lib.mjs';
 import { Login, stateOf, untilState } from './signin_lib.mjs';
@@ -458,6 +458,33 @@ test('logout forgets and revokes; another program notices', async (t) => {
   await fetch(await new Person().signIn(await login.address()));
   assert.equal((await login.ended).code, 0);
   await untilState(s.server, 'notes', 'up');
+});
+
+// The end of a revocation was written to a request whose client had left, which is freed memory. Of two logouts at
+// once, the first was never answered, and the second twice.
+test('a logout whose client leaves before the revocation is over, and two logouts at once', async (t) => {
+  const s = await setting(t);
+  const address = `${s.server.origin}/api/servers/notes/logout`;
+  for (const leaves of [true, false]) {
+    await untilState(s.server, 'notes', 'needs_sign_in');
+    await signIn(s);
+    let go;
+    const before = s.as.revoking, hangUp = new AbortController();
+    s.as.held = new Promise((resolve) => { go = resolve; });
+    const first = fetch(address, { method: 'POST', headers: { 'Content-Type': 'application/json' }, body: '{}', signal: hangUp.signal });
+    first.catch(() => {});
+    await until('the revocation', () => s.as.revoking > before);
+    if (leaves) {
+      hangUp.abort();
+      await sleep(200);
+    } else {
+      assert.match((await post(address)).text, /signed_out/);
+    }
+    const { revoked } = s.as;
+    go();
+    await until('its end', () => s.as.revoked > revoked);
+    if (!leaves) assert.match(await (await within(10_000, 'the first answer', first)).text(), /signed_out/);
+  }
 });
 
 // --- the file ---
