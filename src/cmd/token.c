@@ -133,6 +133,7 @@ static bool read_expiry(const char *text, struct buf *out)
     uint64_t ms;
     int64_t at;
 
+    out->n = 0; /* of an option that is repeated, the last one counts */
     if (!units_read_time(given, &at)) {
         buf_span(out, given);
         return true;
@@ -226,6 +227,32 @@ static void put_entry(struct buf *out, const struct token_wish *w, const char *h
     buf_char(out, '}');
 }
 
+/* Would a configuration with nothing but this token, and its view, be valid? What is wrong with the
+ * token must not be taken for a reason to write it elsewhere. */
+static bool check_entry(const struct args *a, const struct token_wish *w, struct span entry)
+{
+    struct problems problems = {0};
+    BUF_SCOPED text = {0};
+
+    buf_char(&text, '{');
+    json_out_open(&text, "auth", '{');
+    json_out_open(&text, "tokens", '[');
+    buf_span(&text, entry);
+    buf_str(&text, "]}");
+    json_out_open(&text, "views", '{');
+    if (w->view)
+        json_out_raw(&text, w->view, SPAN("{}"));
+    buf_str(&text, "}}");
+    struct config *c = config_parse(buf_view(&text), CONFIG_JSON, &problems);
+    if (!c) {
+        cmd_error(a->command, "no such token can be made:");
+        args_show_problems(&problems);
+    }
+    problems_fini(&problems);
+    config_free(c);
+    return c != NULL;
+}
+
 /* Writes the token into the configuration or, if that fails, into the list in the state folder.
  * `*file` gets the path, which the caller frees. */
 static int store(const struct config *c, const struct token_wish *w, struct span entry, char **file,
@@ -286,6 +313,10 @@ int token_add(const struct args *a, const struct token_wish *w)
     snprintf(token, sizeof token, "rialto_%s%s", halves[0], halves[1]);
     gate_hash(span_str(token), hash);
     put_entry(&entry, w, hash);
+    if (!check_entry(a, w, buf_view(&entry))) {
+        config_free(c);
+        return CMD_USAGE;
+    }
     int code = store(c, w, buf_view(&entry), &file, &err);
     if (code) {
         cmd_error(a->command, "%s", err.text);

@@ -191,15 +191,44 @@ static struct value *member_of(struct arena *a, struct value *map, const char *k
     return v;
 }
 
+/* The list of tokens in tokens.yaml of the state folder, whose problems are reported under its own
+ * name; NULL: it cannot be used, or there is no such file. */
+static struct value *read_tokens(struct arena *a, struct span text, struct problems *problems)
+{
+    const char *file = problems->file;
+    size_t errors = problems->errors;
+    struct value *list = NULL;
+
+    if (!text.p)
+        return NULL;
+    problems_set_file(problems, "tokens.yaml");
+    struct value *root = yaml_read(a, text, problems);
+    const struct value *auth = root ? value_get(root, "auth") : NULL;
+    if (auth)
+        list = value_get(auth, "tokens");
+    if (list && list->type == VALUE_LIST) {
+        struct config *alone = MEM_NEW(struct config);
+        struct schema_read reading = {
+            .arena = &alone->arena, .problems = problems, .unfilled = true};
+        schema_read(&reading, root, alone);
+        buf_fini(&reading.unset);
+        config_free(alone);
+    } else if (problems->errors == errors) {
+        /* Nobody would be asked for a token, although somebody wanted that. */
+        problems_add(problems, PROBLEM_ERROR, (struct place){0}, "auth.tokens",
+                     "the file has no such list of tokens; remove it if there are to be none");
+    }
+    problems_set_file(problems, file);
+    return problems->errors == errors ? list : NULL;
+}
+
 /* Puts the tokens of another document behind those of `root`. */
 static void add_tokens(struct arena *a, struct value *root, struct span more,
                        struct problems *problems)
 {
-    struct value *from = more.n ? yaml_read(a, more, problems) : NULL;
-    const struct value *auth = from ? value_get(from, "auth") : NULL;
-    struct value *list = auth ? value_get(auth, "tokens") : NULL;
+    struct value *list = read_tokens(a, more, problems);
 
-    if (!list || list->type != VALUE_LIST)
+    if (!list)
         return;
     if (root->type == VALUE_NULL)
         root->type = VALUE_MAP; /* an empty file */

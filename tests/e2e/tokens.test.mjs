@@ -172,6 +172,48 @@ test('where the configuration cannot be written, the state folder has the tokens
   assert.equal(await run.status(null), 401);
 });
 
+// What the configuration refused went into the state folder's list, which nobody checked: after one wrong option, no
+// command could use the configuration any more.
+test('a token with a wrong option is not made', async (t) => {
+  const run = await start(t);
+  const before = fs.readFileSync(run.file, 'utf8');
+  for (const limit of ['bytes=10MB', 'in_flight=many', 'calls_per_minute=-1']) {
+    const made = await run.token('add', 'ann', '--limit', limit);
+    assert.equal(made.code, 2, `${limit} ${made.stderr}`);
+    assert.ok(made.stderr.includes(limit.split('=')[0]), made.stderr);
+  }
+  assert.ok(!fs.existsSync(path.join(run.env.XDG_STATE_HOME, 'rialto/tokens.yaml')));
+  assert.equal(fs.readFileSync(run.file, 'utf8'), before);
+  const twice = await run.token('add', 'ann', '--expires', '1h', '--expires', '9d'); // the last one counts
+  assert.equal(twice.code, 0, twice.stderr);
+  const [{ expires }] = JSON.parse((await run.token('list')).stdout);
+  assert.ok(Date.parse(expires) > Date.now() + 8 * 24 * 3600_000, expires);
+});
+
+// Its problems were reported under the name of the configuration; and a list that was empty or not there was taken for
+// no list, so nobody was asked for a token.
+test('problems of the list in the state folder have its name', async () => {
+  const dir = tempDir();
+  const file = path.join(dir, 'rialto.yaml'), list = path.join(dir, 'rialto/tokens.yaml');
+  fs.writeFileSync(file, 'servers: {}\n');
+  fs.mkdirSync(path.dirname(list));
+  const hash = `sha256:${'0'.repeat(64)}`;
+  for (const [text, wanted] of [
+    ['auth:\n  tokens:\n\t- {}\n', /^tokens\.yaml:3:\d+: not valid YAML/],
+    [`auth:\n  tokens:\n    - {name: a, hash: '${hash}', limits: {bytes: many}}\n`, /^tokens\.yaml:3:\d+: auth\.tokens.*bytes/],
+    ['', /^tokens\.yaml: auth\.tokens: the file has no such list/],
+    ['tokens: []\n', /^tokens\.yaml: auth\.tokens: the file has no such list/],
+    [`auth:\n  tokens:\n    - {name: a, hash: '${hash}'}\n`, null],
+    ['auth: {tokens: []}\n', null],
+  ]) {
+    fs.writeFileSync(list, text);
+    const { code, stdout } = await rialto(['check', file], { env: { XDG_STATE_HOME: dir } });
+    assert.equal(code, wanted ? 2 : 0, `${text}${stdout}`);
+    if (wanted) assert.match(stdout, wanted);
+    else assert.doesNotMatch(stdout, /tokens\.yaml/);
+  }
+});
+
 test('limits hold over all ways in, are refused at once with the time to come again, and touch nobody else', async (t) => {
   const run = await start(t);
   const ann = await run.token('add', 'ann', '--limit', 'in_flight=2', '--limit', 'calls_per_minute=5', '--limit', 'bytes=4KiB');
