@@ -21,7 +21,8 @@
 /* LINE_MAX_N: the most that limits.message of the daemon can be. HIGH: bytes that may wait for a
  * slow reader before the other side is not read any more. */
 enum { CHUNK = 16 * 1024, LINE_MAX_N = 1 << 30, HIGH = 256 * 1024, OPEN_MAX_N = 10000 };
-/* How long the daemon may take for its last answers once the host has closed its end. */
+/* Once the host has closed its end: how long the daemon may send nothing, and how long the host may
+ * read nothing. */
 enum { DRAIN_MS = 15 * 1000 };
 /* How long the host's lines wait for its answer about its roots. */
 enum { ROOTS_MS = 2000 };
@@ -451,17 +452,22 @@ static void withdraw_questions(struct shim *s)
     }
 }
 
-/* Fails the requests that the old daemon had received, except those that may be sent again. */
+/* Fails the requests that the old daemon had received, except those that may be sent again. After
+ * the host's end no other daemon gets the rest. */
 static void answer_lost(struct shim *s)
 {
     LIST_EACH_SAFE (&s->open, it) {
         struct open_request *r = LIST_ENTRY(it, struct open_request, node);
-        if (r->at >= s->to_daemon.taken || r->text_n)
+        if ((r->at >= s->to_daemon.taken && !s->host_ended) || r->text_n)
             continue;
-        refuse(s, id_of(r),
-               "The daemon ended while it worked on this. It is not known how far it came, so the "
-               "call is not repeated",
-               "{\"reason\":\"crashed\",\"retryable\":false}");
+        if (s->told)
+            refuse(s, id_of(r), "The input ended, and the answer did not come soon after it",
+                   "{\"reason\":\"cancelled\",\"retryable\":false}");
+        else
+            refuse(s, id_of(r),
+                   "The daemon ended while it worked on this. It is not known how far it came, so "
+                   "the call is not repeated",
+                   "{\"reason\":\"crashed\",\"retryable\":false}");
         request_free(r);
         s->n_open--;
     }
@@ -572,6 +578,25 @@ static bool change_daemon(struct shim *s)
 
 /* --- the loop --- */
 
+/* Is there an open request that may take its time? Lists and the like come soon, and a
+ * subscription has no end. */
+static bool awaits_answer(const struct shim *s)
+{
+    LIST_EACH (&s->open, it)
+        if (!LIST_ENTRY(it, struct open_request, node)->text_n)
+            return true;
+    return false;
+}
+
+/* Writes what still waits for the host, which may be slow. */
+static void flush_rest(struct shim *s)
+{
+    struct pollfd out = {.fd = STDOUT_FILENO, .events = POLLOUT};
+
+    while (s->to_host.waiting.n && poll(&out, 1, DRAIN_MS) > 0 && flush(&s->to_host, STDOUT_FILENO))
+        continue;
+}
+
 /* Reads once; false at the end of the input or when it is broken. */
 static bool feed(int fd, struct lines *lines, const struct lines_events *on, struct shim *s)
 {
@@ -589,14 +614,15 @@ static int turn(struct shim *s)
     struct pollfd polls[] = {
         {.fd = s->host_ended || s->to_daemon.waiting.n > HIGH ? -1 : STDIN_FILENO,
          .events = POLLIN},
-        {.fd = s->to_host.waiting.n ? STDOUT_FILENO : -1, .events = POLLOUT},
+        {.fd = s->to_host.waiting.n || s->host_ended ? STDOUT_FILENO : -1,
+         .events = s->to_host.waiting.n ? POLLOUT : 0},
         {.fd = s->daemon,
          .events = (short)((s->to_host.waiting.n > HIGH ? 0 : POLLIN) |
                            (s->to_daemon.waiting.n ? POLLOUT : 0))},
     };
     long left = s->asking_until ? s->asking_until - now_ms() : 0;
     int ready = poll(polls, 3,
-                     s->told           ? DRAIN_MS
+                     s->host_ended     ? DRAIN_MS
                      : s->asking_until ? (int)(left > 0 ? left : 0)
                                        : -1);
 
@@ -604,7 +630,7 @@ static int turn(struct shim *s)
         return errno == EINTR ? -1 : 1;
     if (ready == 0 && s->asking_until)
         release(s);
-    else if (ready == 0)
+    else if (ready == 0 && s->told)
         return 0; /* the host has ended, and the daemon sent nothing for DRAIN_MS */
     /* The daemon is read first: if it has ended, the host's lines must wait for the next one. */
     bool lost = (polls[2].revents & (POLLIN | POLLHUP | POLLERR)) &&
@@ -615,12 +641,13 @@ static int turn(struct shim *s)
         release(s);
         s->host_ended = true;
     }
-    if (!flush(&s->to_host, STDOUT_FILENO))
+    if ((polls[1].revents & (POLLERR | POLLHUP)) || !flush(&s->to_host, STDOUT_FILENO))
         return 0; /* the host does not read any more */
     lost = lost || !flush(&s->to_daemon, s->daemon);
     if (lost)
         return change_daemon(s) ? -1 : !s->host_ended;
-    if (s->host_ended && !s->to_daemon.waiting.n && !s->told)
+    /* A daemon that knows of the host's end gives up its calls soon. */
+    if (s->host_ended && !s->to_daemon.waiting.n && !s->told && (!ready || !awaits_answer(s)))
         s->told = shutdown(s->daemon, SHUT_WR) == 0;
     return -1;
 }
@@ -660,6 +687,7 @@ int shim_run(const struct shim_options *options)
         status = 1;
     while (status < 0)
         status = turn(&s);
+    flush_rest(&s);
     fcntl(STDOUT_FILENO, F_SETFL, flags);
     if (s.daemon >= 0)
         close(s.daemon);

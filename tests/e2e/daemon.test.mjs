@@ -6,7 +6,7 @@ import net from 'node:net';
 import path from 'node:path';
 import { test } from 'node:test';
 import {
-  descendants, expectClean, fake, isAlive, load, rialto, rialtoBin, serve, sleep, StdioClient, tempDir, until, within, writeConfig,
+  descendants, expectClean, fake, isAlive, load, rialto, rialtoBin, runCommand, serve, sleep, StdioClient, tempDir, until, within, writeConfig,
 } from './lib.mjs';
 import { counting, home } from './daemon_lib.mjs';
 
@@ -173,6 +173,26 @@ test('subscriptions live on in the next daemon', async (t) => {
   await until('another', () => updates.length >= 2);
   assert.equal(updates[1], resources[0].uri);
   await client.close(); // before the daemon ends, or its shim would start another
+});
+
+// `rialto stdio < file | ...`: what the pipe did not take at once was lost in the middle of a message, and a call of more
+// than 1.5 s was ended, with the words that the daemon had.
+test('when the input has ended, the answers still come, to a slow reader, too', async (t) => {
+  const h = home(t, { servers: { f: fake() } });
+  await (await h.host().connect()).waitFor('f__big');
+  const input = [
+    { id: 1, method: 'initialize', params: { protocolVersion: '2025-11-25', capabilities: {}, clientInfo: { name: 'pipe', version: '1' } } },
+    { method: 'notifications/initialized' },
+    { id: 2, method: 'tools/call', params: { name: 'f__big', arguments: { bytes: 400_000 } } },
+    { id: 3, method: 'tools/call', params: { name: 'f__sleep', arguments: { ms: 2500 } } },
+  ].map((m) => `${JSON.stringify({ jsonrpc: '2.0', ...m })}\n`);
+  const pipe = async (lines) => {
+    const { stdout } = await runCommand('sh', ['-c', `'${rialtoBin}' stdio -c '${h.file}' | { sleep 1; cat; }`], { env: h.env, cwd: h.dir, input: lines.join('') });
+    const answers = stdout.trim().split('\n').map((line) => JSON.parse(line)).filter((m) => m.id);
+    return Object.fromEntries(answers.map((m) => [m.id, m.result?.content?.[0].text ?? m.error]));
+  };
+  assert.equal((await pipe(input.slice(0, 3)))[2].length, 400_000);
+  assert.match((await pipe(input))[3], /slept/);
 });
 
 test('a view and a single server, by the shim', async (t) => {
