@@ -43,15 +43,24 @@ void host_setup_fini(struct host_setup *s)
 
 /* --- entries --- */
 
-/* Append what identifies a server: two entries with the same text are the same server. */
+/* Append what identifies a server: two entries with the same text are the same server. Its env and
+ * headers are often all that tells one account from another; PATH, which we add, is not. */
 static void put_identity(struct buf *out, const struct value *entry)
 {
-    static const char *const keys[] = {"command", "args", "url"};
+    static const char *const keys[] = {"command", "args",    "url",    "cwd",
+                                       "env",     "headers", "enabled"};
 
     for (size_t i = 0; i < COUNT_OF(keys); i++) {
         const struct value *v = value_get(entry, keys[i]);
-        if (v && (v->type != VALUE_LIST || v->n))
+        bool group = v && (v->type == VALUE_LIST || v->type == VALUE_MAP);
+        if (v && !group && !v->truth)
             value_put_json(out, v, false);
+        for (const struct value *it = group ? v->first : NULL; it; it = it->next) {
+            if (span_is(it->key, "PATH"))
+                continue;
+            json_quote(out, it->key);
+            value_put_json(out, it, false);
+        }
         buf_char(out, '\n');
     }
 }

@@ -225,6 +225,29 @@ test('all hosts at once: one table, equal servers once, others by their host; un
   assert.match((await h.run('--undo')).stdout, /nothing to undo/);
 });
 
+// The entries of two accounts were taken for one server: the second token was lost, and both hosts worked with the first.
+test('servers that differ only in env, headers or folder stay different servers', async () => {
+  const h = home('cursor');
+  const gh = { command: '/usr/bin/env', args: ['gh-mcp'] }, url = 'https://x.example.com/mcp';
+  const theirs = {
+    work: { ...gh, env: { GITHUB_TOKEN: 'work-token-aaaa' } }, home: { ...gh, env: { GITHUB_TOKEN: 'home-token-bbbb' } },
+    here: { ...gh, cwd: '/tmp' }, again: { ...gh, cwd: '/tmp', env: {} },
+    one: { url, headers: { Authorization: 'Bearer AAAA1111' } }, two: { url, headers: { Authorization: 'Bearer BBBB2222' } },
+    npx: { command: 'node', args: ['x'] }, same: { command: 'node', args: ['x'] },
+  };
+  fs.writeFileSync(h.file('cursor'), JSON.stringify({ mcpServers: theirs }));
+  const run = (PATH) => runCommand(rialtoBin, ['setup', '-y', 'cursor'], { env: { ...h.env, PATH }, cwd: h.dir });
+  const done = await run(h.env.PATH);
+  assert.equal(done.code, 0, done.stderr);
+  const { servers } = YAML.parse(fs.readFileSync(h.config, 'utf8'));
+  assert.deepEqual(Object.keys(servers).sort(), ['here', 'home', 'npx', 'one', 'two', 'work']);
+  assert.equal(servers.home.env.GITHUB_TOKEN, 'home-token-bbbb');
+  assert.equal(servers.two.headers.Authorization, 'Bearer BBBB2222');
+  fs.writeFileSync(h.file('cursor'), JSON.stringify({ mcpServers: theirs })); // later, from a shell with another PATH
+  assert.equal((await run(`${h.env.PATH}:/opt`)).code, 0);
+  assert.equal(Object.keys(YAML.parse(fs.readFileSync(h.config, 'utf8')).servers).length, 6);
+});
+
 test('a user who has a rialto.yaml keeps every byte of it', async () => {
   const h = home('cursor');
   fs.mkdirSync(path.dirname(h.config), { recursive: true });
