@@ -31,6 +31,8 @@ struct host_setup_file {
     char *path; /* as people know it; may be a symbolic link */
     char *real; /* with symbolic links resolved: the file that is written */
     bool made;  /* the file does not exist yet */
+    bool written;
+    struct buf backup; /* the name of the backup that this run has made */
     struct buf before, after;
     struct host_setup_entry *taken; /* servers that move out of the file */
     size_t servers;                 /* how many servers the host has in it, ours not counted */

@@ -93,6 +93,18 @@ static struct span text_of(struct span record, const char *key, struct buf *scra
     return slot.type == JSON_STRING ? json_text(slot.value, scratch) : SPAN_EMPTY;
 }
 
+/* Does the record have this entry, of the same place in the file? */
+static bool took(struct span taken, const struct host_setup_entry *e)
+{
+    struct json_iter at = json_iter(json_get(taken, "place").value);
+    size_t n = 0;
+
+    while (json_next(&at))
+        if (!e->place.keys[n] || !json_string_is(at.value, span_str(e->place.keys[n++])))
+            return false;
+    return !e->place.keys[n] && json_string_is(json_get(taken, "name").value, e->name);
+}
+
 /* Append the elements of a member that is an array or an object, without its brackets. */
 static void put_inside(struct buf *out, struct span record, const char *key)
 {
@@ -125,6 +137,23 @@ static void put_taken(struct buf *out, const struct host_setup_entry *e)
     json_out_text(out, "name", e->name);
     json_out_raw(out, "entry", e->entry);
     buf_char(out, '}');
+}
+
+/* Append what earlier runs have taken, without entries that came back into the file and are taken
+ * again now. */
+static void put_taken_before(struct buf *out, struct span old, const struct host_setup_file *f)
+{
+    struct json_slot list = old.n ? json_get(old, "taken") : (struct json_slot){0};
+
+    if (list.type != JSON_ARRAY)
+        return;
+    for (struct json_iter it = json_iter(list.value); json_next(&it);) {
+        const struct host_setup_entry *e = f->taken;
+        while (e && !took(it.value, e))
+            e = e->next;
+        if (!e)
+            json_out_raw(out, NULL, it.value);
+    }
 }
 
 /* Is the server `alias` of the user's configuration one that the host has in this file? */
@@ -175,7 +204,7 @@ static void put_servers(struct buf *out, const struct host_setup *s, struct span
 
 /* The record of a file that is about to be written, merged with its record of an earlier run. */
 static void put_record(struct buf *out, const struct host_setup *s, const struct host_setup_file *f,
-                       struct span old, const char *backup)
+                       struct span old)
 {
     char before[DIGEST_SIZE], after[DIGEST_SIZE];
     BUF_SCOPED scratch = {0};
@@ -188,7 +217,7 @@ static void put_record(struct buf *out, const struct host_setup *s, const struct
     json_out_str(out, "host", f->host ? f->host->name : "");
     json_out_str(out, "path", f->real);
     json_out_bool(out, "made", old.n ? json_get(old, "made").type == JSON_TRUE : f->made);
-    json_out_text(out, "backup", old.n ? text_of(old, "backup", &scratch) : span_str(backup));
+    json_out_text(out, "backup", old.n ? text_of(old, "backup", &scratch) : buf_view(&f->backup));
     json_out_str(out, "after", whole ? after : "");
     json_out_open(out, "put", '[');
     put_inside(out, old, "put");
@@ -196,7 +225,7 @@ static void put_record(struct buf *out, const struct host_setup *s, const struct
         json_out_str(out, NULL, f->put);
     buf_char(out, ']');
     json_out_open(out, "taken", '[');
-    put_inside(out, old, "taken");
+    put_taken_before(out, old, f);
     put_taken(out, f->taken);
     buf_char(out, ']');
     if (!f->host)
@@ -207,19 +236,18 @@ static void put_record(struct buf *out, const struct host_setup *s, const struct
 /* --- writing the files --- */
 
 /* Writes a backup of the file under an unused name. */
-static int keep_backup(const struct host_setup *s, const struct host_setup_file *f,
-                       struct buf *name)
+static int keep_backup(const struct host_setup *s, struct host_setup_file *f)
 {
     const char *base = strrchr(f->real, '/');
     int code = 0;
 
-    for (int i = 1; !name->n; i++) {
-        buf_printf(name, "%s-%s", f->host ? f->host->name : "own", base ? base + 1 : f->real);
+    for (int i = 1; !f->backup.n; i++) {
+        buf_printf(&f->backup, "%s-%s", f->host ? f->host->name : "own", base ? base + 1 : f->real);
         if (i > 1)
-            buf_printf(name, "-%d", i);
-        char *path = backup_path(buf_view(name));
+            buf_printf(&f->backup, "-%d", i);
+        char *path = backup_path(buf_view(&f->backup));
         if (access(path, F_OK) == 0)
-            name->n = 0;
+            f->backup.n = 0;
         else
             code = file_replace(path, buf_view(&f->before));
         if (code)
@@ -229,21 +257,39 @@ static int keep_backup(const struct host_setup *s, const struct host_setup_file 
     return code;
 }
 
-/* Writes all backups, and a journal with the records of all files. */
-static int remember(const struct host_setup *s)
+static void drop_backup(struct span name)
 {
-    BUF_SCOPED old = {0}, journal = {0};
-    const struct host_setup_file *all[HOST_SETUP_FILES + 1];
+    char *path = name.n ? backup_path(name) : NULL;
+
+    if (path)
+        (void)unlink(path);
+    mem_free(path);
+}
+
+/* The files that setup changes; with `over`, those that it has written. The user's configuration is
+ * the last one: its record says which hosts the servers came from. */
+static size_t list_files(struct host_setup *s, bool over, struct host_setup_file **all)
+{
     size_t n = 0;
-    int code = read_journal(&old, s->args->command);
 
     for (size_t i = 0; i < s->n; i++)
-        if (host_setup_changes(&s->files[i]))
+        if (over ? s->files[i].written : host_setup_changes(&s->files[i]))
             all[n++] = &s->files[i];
-    if (host_setup_changes(&s->config) || n)
+    if (n || (over ? s->config.written : host_setup_changes(&s->config)))
         all[n++] = &s->config;
+    return n;
+}
+
+/* Writes the journal: the records of these files instead of their `old` ones, backups first. */
+static int write_records(struct host_setup *s, bool over, struct span old)
+{
+    BUF_SCOPED journal = {0};
+    struct host_setup_file *all[HOST_SETUP_FILES + 1];
+    size_t n = list_files(s, over, all);
+    int code = 0;
+
     buf_char(&journal, '[');
-    for (struct json_iter it = json_iter(buf_view(&old)); !code && json_next(&it);) {
+    for (struct json_iter it = json_iter(old); json_next(&it);) {
         bool again = false;
         for (size_t i = 0; i < n; i++)
             again |= json_string_is(json_get(it.value, "path").value, span_str(all[i]->real));
@@ -251,18 +297,33 @@ static int remember(const struct host_setup *s)
             json_out_raw(&journal, NULL, it.value);
     }
     for (size_t i = 0; !code && i < n; i++) {
-        struct span record = find_record(buf_view(&old), all[i]->real);
-        BUF_SCOPED backup = {0};
+        struct span record = find_record(old, all[i]->real);
         if (!record.n && !all[i]->made)
-            code = keep_backup(s, all[i], &backup);
+            code = keep_backup(s, all[i]);
         if (!code)
-            put_record(&journal, s, all[i], record, buf_cstr(&backup));
+            put_record(&journal, s, all[i], record);
     }
     buf_char(&journal, ']');
     return code ? code : write_journal(buf_view(&journal), s->args->command);
 }
 
-static int write_file(const struct host_setup *s, const struct host_setup_file *f)
+/* A file that could not be written gets its old record back: undo would take the new one for what
+ * was done. */
+static void forget_unwritten(struct host_setup *s, struct span old)
+{
+    struct host_setup_file *written[HOST_SETUP_FILES + 1];
+    size_t n = list_files(s, true, written);
+
+    if (write_records(s, true, old))
+        return;
+    for (size_t i = 0; i < s->n; i++)
+        if (!s->files[i].written)
+            drop_backup(buf_view(&s->files[i].backup));
+    if (!n)
+        drop_backup(buf_view(&s->config.backup));
+}
+
+static int write_file(const struct host_setup *s, struct host_setup_file *f)
 {
     BUF_SCOPED now = {0};
     int code = f->made ? 0 : file_read(&now, f->real, CONFIG_MAX_BYTES);
@@ -280,12 +341,24 @@ static int write_file(const struct host_setup *s, const struct host_setup_file *
         cmd_error(s->args->command, "%s is left as it is: %s", f->path,
                   code == -EBUSY || code == -EEXIST ? "it has just been changed; run setup again"
                                                     : err_name(code));
+    f->written = !code;
     return code;
 }
 
 /* The user's configuration is written first, so that no server is ever in neither file. */
+static int write_files(struct host_setup *s)
+{
+    int code = host_setup_changes(&s->config) ? write_file(s, &s->config) : 0;
+
+    for (size_t i = 0; !code && i < s->n; i++)
+        if (host_setup_changes(&s->files[i]))
+            code = write_file(s, &s->files[i]);
+    return code;
+}
+
 int host_setup_carry_out(struct host_setup *s)
 {
+    BUF_SCOPED old = {0};
     struct err err = {0};
 
     if (s->config.made)
@@ -295,12 +368,14 @@ int host_setup_carry_out(struct host_setup *s)
         cmd_error(s->args->command, "%s", err.text);
         return lock;
     }
-    int code = remember(s);
-    if (!code && host_setup_changes(&s->config))
-        code = write_file(s, &s->config);
-    for (size_t i = 0; !code && i < s->n; i++)
-        if (host_setup_changes(&s->files[i]) && write_file(s, &s->files[i]))
-            code = -EIO;
+    int code = read_journal(&old, s->args->command);
+    if (!code)
+        code = write_records(s, false, buf_view(&old));
+    if (!code) {
+        code = write_files(s);
+        if (code)
+            forget_unwritten(s, buf_view(&old));
+    }
     close(lock);
     return code;
 }
@@ -412,15 +487,11 @@ static int write_back(const struct undoing *u, struct err *err)
                                    : 0;
 }
 
-static void drop_backup(struct span record)
+static void drop_backup_of(struct span record)
 {
     BUF_SCOPED scratch = {0};
-    struct span name = text_of(record, "backup", &scratch);
-    char *path = name.n ? backup_path(name) : NULL;
 
-    if (path)
-        (void)unlink(path);
-    mem_free(path);
+    drop_backup(text_of(record, "backup", &scratch));
 }
 
 /* Undoes the changes of a host's file. True when its record can be dropped. */
@@ -446,7 +517,7 @@ static bool undo_host(struct undoing *u, struct buf *said)
                : u->gone ? "removed"
                : u->ours ? "as it was before"
                          : "its own servers are back; what was changed since stays");
-    drop_backup(u->record);
+    drop_backup_of(u->record);
     return true;
 }
 
@@ -499,7 +570,7 @@ static int undo_config(struct undoing *u, struct span journal, struct buf *journ
         return code;
     }
     if (all) {
-        drop_backup(u->record);
+        drop_backup_of(u->record);
         buf_printf(said, "%s: %s\n", u->path,
                    u->gone   ? "removed"
                    : u->ours ? "as it was before"

@@ -27,6 +27,7 @@ static void file_fini(struct host_setup_file *f)
 {
     buf_fini(&f->before);
     buf_fini(&f->after);
+    buf_fini(&f->backup);
     mem_free(f->path);
     free(f->real);
 }

@@ -296,6 +296,22 @@ test('undo waits for a program that edits the configuration', async () => {
   assert.match(fs.readFileSync(h.config, 'utf8'), /# mine/);
 });
 
+// The name was in the journal twice, and undo put both entries back: it refused the whole file, for good.
+test('a server that came back between two runs of setup is put back once', async () => {
+  const h = home('cursor');
+  const entry = (word) => ({ command: '/bin/cat', args: [word] });
+  fs.writeFileSync(h.file('cursor'), JSON.stringify({ mcpServers: { files: entry('one'), other: entry('x') } }));
+  assert.equal((await h.run('-y', 'cursor')).code, 0);
+  const theirs = JSON.parse(fs.readFileSync(h.file('cursor'), 'utf8'));
+  theirs.mcpServers.files = entry('two');
+  fs.writeFileSync(h.file('cursor'), JSON.stringify(theirs));
+  assert.equal((await h.run('-y', 'cursor')).code, 0);
+  const undone = await h.run('--undo');
+  assert.equal(undone.code, 0, undone.stderr);
+  assert.deepEqual(JSON.parse(fs.readFileSync(h.file('cursor'), 'utf8')).mcpServers, { other: entry('x'), files: entry('two') });
+  assert.ok(!fs.existsSync(h.config));
+});
+
 test('a name that was taken since: undo refuses and names the file', async () => {
   const h = home('gemini');
   assert.equal((await h.run('-y')).code, 0);
@@ -344,6 +360,33 @@ test('at a terminal it asks once: only y and yes are a yes', async () => {
     assert.equal(text.match(/\[y\/N\]/g).length, 1, text);
     if (does) assert.ok(fs.existsSync(h.config), text);
     else assert.deepEqual(everything(h.dir), before);
+  }
+});
+
+// The journal had the record of a file that was then not written: undo took out what was never in it, and refused.
+test('a host that writes its file while the person is asked keeps it, now and after undo', async () => {
+  for (const again of [false, true]) {
+    const h = home('cursor');
+    const theirs = '{"mcpServers": {"files": {"command": "/bin/cat"}}, "n": 2}\n';
+    const child = start('script', ['-qec', `${rialtoBin} setup`, '/dev/null'], {
+      cwd: h.dir, env: { ...process.env, ...sanitizerEnv, ...h.env }, stdio: ['pipe', 'pipe', 'inherit'],
+    });
+    let text = '';
+    child.stdout.on('data', (d) => {
+      text += d;
+      if (child.said || !/\[y\/N\]/.test(text)) return;
+      child.said = true;
+      fs.writeFileSync(h.file('cursor'), theirs);
+      child.stdin.write('y\n');
+    });
+    await new Promise((resolve) => { child.on('close', resolve); });
+    assert.match(text, /is left as it is: it has just been changed/);
+    if (again) assert.equal((await h.run('-y')).code, 0);
+    const undone = await h.run('--undo');
+    assert.equal(undone.code, 0, undone.stderr);
+    assert.equal(fs.readFileSync(h.file('cursor'), 'utf8'), theirs);
+    assert.ok(!fs.existsSync(h.config));
+    assert.deepEqual(fs.readdirSync(h.backups), []);
   }
 });
 
