@@ -98,13 +98,35 @@ static bool is_own_address(const struct host_setup *s, struct span address)
     return false;
 }
 
-/* Is this our program, or the package of it that npx or uvx is to run? */
+/* Append the path of this program, whatever it is called. */
+static void put_own_path(struct buf *out)
+{
+    char self[PATH_MAX];
+    ssize_t n = readlink("/proc/self/exe", self, sizeof self - 1);
+
+    buf_span(out, n > 0 ? span_of(self, (size_t)n) : span_str(own_name));
+}
+
+/* Is this the program that runs now? */
+static bool is_own_path(struct span word)
+{
+    BUF_SCOPED self = {0};
+    char *real = word.n ? realpath(word.p, NULL) : NULL;
+
+    put_own_path(&self);
+    bool own = real && span_eq(span_str(real), buf_view(&self));
+    free(real);
+    return own;
+}
+
+/* Is this a name of our program, or of the package that npx or uvx is to run? */
 static bool is_own_name(struct span word)
 {
     for (size_t slash; (slash = span_find(word, '/')) < word.n;)
         word = span_from(word, slash + 1);
     word = span_cut(word, 0, span_find(word, '@')); /* the version of a package */
-    return span_is(word, own_name) || span_is(word, "rialto-bridge");
+    return span_is(word, own_name) || span_is(word, "rialto-bridge") ||
+           span_starts(word, SPAN("rialto-linux-")); /* as it is downloaded */
 }
 
 /* Does the entry start `rialto stdio`, also by another program, or lead to the daemon's address? */
@@ -117,7 +139,7 @@ static bool is_own(const struct host_setup *s, const struct value *entry)
     if (url && is_own_address(s, url->text))
         return true;
     for (const struct value *arg = args ? args->first : NULL; arg; arg = arg->next) {
-        if (span_is(arg->text, "stdio") && is_own_name(before))
+        if (span_is(arg->text, "stdio") && (is_own_name(before) || is_own_path(before)))
             return true;
         before = arg->text;
     }
@@ -319,11 +341,10 @@ static void take_projects(struct host_setup *s, struct host_setup_file *f, const
 
 static void put_own_entry(struct buf *out, const struct host_program *h)
 {
-    char self[PATH_MAX];
-    ssize_t n = readlink("/proc/self/exe", self, sizeof self - 1);
-    BUF_SCOPED quoted = {0};
+    BUF_SCOPED self = {0}, quoted = {0};
 
-    json_quote(&quoted, n > 0 ? span_of(self, (size_t)n) : SPAN("rialto"));
+    put_own_path(&self);
+    json_quote(&quoted, buf_view(&self));
     for (const char *p = h->entry; *p; p++) {
         if (p[0] == '"' && p[1] == '@') {
             buf_span(out, buf_view(&quoted));

@@ -26,10 +26,10 @@ static void put_what(struct buf *out, const struct host_setup_file *f)
     }
     if (f->made)
         buf_str(out, "make it with rialto");
-    else if (!host_setup_changes(f))
-        buf_str(out, "nothing to do");
     else if (f->taken)
         buf_str(out, "move ");
+    else if (!f->put)
+        buf_str(out, "nothing to do");
     for (const struct host_setup_entry *e = f->taken; e; e = e->next, comma = ", ") {
         buf_printf(out, "%s" SPAN_FMT, comma, SPAN_ARG(e->name));
         if (!span_eq(e->name, e->alias))
@@ -94,8 +94,8 @@ static bool ask(void)
     return span_eq_nocase(said, SPAN("y")) || span_eq_nocase(said, SPAN("yes"));
 }
 
-/* Programs that keep what they run in a cache, which they empty: the path of ours would stop working
- * one day. Returns what installs it to stay; NULL: it is not in such a cache. */
+/* Programs that keep what they run in a cache, which they empty: the path of ours would stop
+ * working one day. Returns what installs it to stay; NULL: it is not in such a cache. */
 static const char *lasting_install(void)
 {
     static const struct {
@@ -151,8 +151,9 @@ static int run_plan(struct host_setup *s, bool yes, bool dry)
         return code;
     const char *install = lasting_install();
     if (install) {
-        cmd_error(s->args->command,
-                  "this program is in a cache that is emptied now and then: hosts need one that stays");
+        cmd_error(
+            s->args->command,
+            "this program is in a cache that is emptied now and then: hosts need one that stays");
         cmd_hint("`%s`, then `rialto setup` again", install);
         return CMD_FAILED;
     }

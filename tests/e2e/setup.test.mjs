@@ -103,6 +103,23 @@ test('a program in the cache of npx or uvx is not put into hosts', async () => {
   }
 });
 
+// The portable program is called rialto-linux-x86_64. A second run of setup took the entry of the first one for a server,
+// and moved Rialto into its own configuration.
+test('setup by a program with another name knows its own entries', async () => {
+  for (const name of ['rialto-linux-x86_64', 'my-tools']) {
+    const h = home('cursor');
+    const program = path.join(h.dir, name);
+    fs.copyFileSync(rialtoBin, program);
+    const run = () => runCommand(program, ['setup', '--yes', 'cursor'], { env: h.env, cwd: h.dir });
+    assert.equal((await run()).code, 0);
+    const before = everything(h.dir);
+    const again = await run();
+    assert.match(again.stdout, /nothing to do$/m);
+    assert.deepEqual(everything(h.dir), before);
+    if (name !== 'my-tools') assert.match((await h.run('-y', 'cursor')).stdout, /nothing to do$/m, 'nor does another Rialto');
+  }
+});
+
 const kept = { goose: ['developer'], zed: ['mcp-server-github'] };
 
 for (const [host, sample] of Object.entries(samples)) {
