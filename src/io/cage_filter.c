@@ -53,6 +53,8 @@ static const struct refusal always[] = {
     {SYS_pidfd_getfd, EPERM},
     {SYS_kcmp, EPERM},
     {SYS_process_madvise, EPERM},
+    /* Any process of the user may lower another's limits. 0 is oneself. */
+    {SYS_prlimit64, EPERM, UNLESS, 0, UINT32_MAX, 0},
     {SYS_io_uring_setup, EPERM},
     {SYS_io_uring_enter, EPERM},
     {SYS_io_uring_register, EPERM},

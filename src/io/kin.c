@@ -24,6 +24,28 @@ enum {
 
 /* --- the brand --- */
 
+/* Our own limit as it was before the first child. Any process of our user may lower it later, and
+ * then no child would be below it. */
+static rlim_t own_limit;
+static bool own_is_known;
+
+void kin_keep_limit(rlim_t limit)
+{
+    own_limit = limit;
+    own_is_known = true;
+}
+
+rlim_t kin_limit(void)
+{
+    struct rlimit now = {0};
+
+    if (!own_is_known) {
+        getrlimit(RLIMIT_LOCKS, &now);
+        kin_keep_limit(now.rlim_max);
+    }
+    return own_limit;
+}
+
 /* If another Rialto started us, we have a mark ourselves. A hard limit can only be lowered, so our
  * children get a smaller number. */
 rlim_t kin_expect(void)
@@ -31,6 +53,7 @@ rlim_t kin_expect(void)
     struct rlimit own = {0};
 
     prctl(PR_SET_CHILD_SUBREAPER, 1, 0, 0, 0);
+    kin_limit();
     getrlimit(RLIMIT_LOCKS, &own);
     rlim_t below = own.rlim_max < INT32_MAX ? own.rlim_max : INT32_MAX;
     return below > 1 ? 1 + (rlim_t)(id_random_u64() % (below - 1)) : 0;
@@ -94,11 +117,8 @@ static rlim_t mark_of(int pid)
  */
 static bool has_brand(int pid)
 {
-    struct rlimit own = {0};
-
-    getrlimit(RLIMIT_LOCKS, &own);
-    return mark_of(pid) < own.rlim_max || (getsid(pid) != getsid(0) && is_confined(pid) &&
-                                           prctl(PR_GET_NO_NEW_PRIVS, 0, 0, 0, 0) == 0);
+    return mark_of(pid) < kin_limit() || (getsid(pid) != getsid(0) && is_confined(pid) &&
+                                          prctl(PR_GET_NO_NEW_PRIVS, 0, 0, 0, 0) == 0);
 }
 
 /* --- whose a process is --- */

@@ -29,6 +29,10 @@ struct kin {
     rlim_t mark;
 };
 
+/* Our own limit, which children are below: as it was before the first of them, or as the program
+ * before us (successor.c) says that it was. */
+rlim_t kin_limit(void);
+void kin_keep_limit(rlim_t limit);
 /* Make us a subreaper, and return the mark of a child that is about to be started. */
 rlim_t kin_expect(void);
 /* Between vfork and exec: only system calls. */

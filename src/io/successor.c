@@ -5,11 +5,13 @@
 #include "base/buf.h"
 #include "base/file.h"
 #include "base/mem.h"
+#include "io/kin.h"
 
 #include <errno.h>
 #include <fcntl.h>
 #include <limits.h>
 #include <signal.h>
+#include <stdint.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <sys/socket.h>
@@ -102,11 +104,15 @@ enum successor_role successor_role(int *baton, int *old)
 {
     const char *text = getenv(variable);
     enum successor_role role = SUCCESSOR_NONE;
+    uintmax_t limit;
+    int n = text ? sscanf(text, "%d:%d:%ju", baton, old, &limit) : 0;
 
     if (text && strcmp(text, "rehearse") == 0)
         role = SUCCESSOR_REHEARSAL;
-    else if (text && sscanf(text, "%d:%d", baton, old) == 2)
+    else if (n >= 2)
         role = SUCCESSOR_HEIR;
+    if (n == 3) /* an older program does not say it */
+        kin_keep_limit((rlim_t)limit);
     unsetenv(variable);
     return role;
 }
@@ -114,9 +120,9 @@ enum successor_role successor_role(int *baton, int *old)
 static int become(const struct service *service, const char *program, char *const *words, int baton,
                   int old)
 {
-    char text[48];
+    char text[64];
 
-    snprintf(text, sizeof text, "%d:%d", baton, old);
+    snprintf(text, sizeof text, "%d:%d:%ju", baton, old, (uintmax_t)kin_limit());
     setenv(variable, text, 1);
     service_restore_variables(service);
     fcntl(baton, F_SETFD, 0);

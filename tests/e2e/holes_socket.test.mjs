@@ -91,3 +91,20 @@ test('a server gets no further by the socket than by the network', async (t) => 
     assert.match(heard, /HTTP\/1.1 401 /, heard);
   }
 });
+
+// Any process may lower the limits of another one of its user, also the one by which the daemon
+// knows who descends from its servers: an orphan was then taken for the operator. The program that
+// an upgrade puts in the daemon's place must not read the lowered limit as its own, either.
+test('a server that lowers the limits of the daemon is known, also after an upgrade', async (t) => {
+  const { server, client } = await serveAndConnect(t, { servers: { intruder } }, ['intruder__try']);
+  const env = { XDG_RUNTIME_DIR: server.dir, XDG_STATE_HOME: path.join(server.dir, 'state') };
+  const attempt = () => client.text('intruder__try', { by: 'disguised', socket: controlSocket(server), text: post('/api/reload') });
+  const first = await attempt();
+  assert.match(fs.readFileSync(`/proc/${server.pid}/limits`, 'utf8'), /^Max file locks +1 +1 /m);
+  assert.match(first, /HTTP\/1.1 403 /, first);
+  const { code, stderr } = await rialto(['upgrade', '-c', server.config], { env, timeout: 90_000 });
+  assert.equal(code, 0, stderr);
+  await client.waitFor('intruder__try');
+  const second = await attempt();
+  assert.match(second, /HTTP\/1.1 403 /, second);
+});

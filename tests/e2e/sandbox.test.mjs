@@ -44,7 +44,7 @@ const table = {
   'write-own': 'open', 'write-tmpdir': 'open', 'run-system': 'open', setsid: 'open', pair: 'open',
   environ: files, mem: files,
   kill: from(6, 'EPERM'),
-  ptrace: 'EPERM', pidfd_getfd: 'EPERM',
+  ptrace: 'EPERM', pidfd_getfd: 'EPERM', 'lower-limit': 'EPERM', 'own-limits': 'open',
   'socket-file': { light: from(9, 'EACCES'), else: 'EACCES' },
   'pair-to-file': { light: from(9, 'EACCES'), else: 'EACCES' },
   'abstract-socket': { light: from(6, 'EPERM'), else: 'EACCES' },

@@ -25,6 +25,7 @@
 #include <sys/ioctl.h>
 #include <sys/mman.h>
 #include <sys/ptrace.h>
+#include <sys/resource.h>
 #include <sys/socket.h>
 #include <sys/stat.h>
 #include <sys/syscall.h>
@@ -107,6 +108,7 @@ static void try_victim(int pid)
     tell("pidfd_getfd", syscall(SYS_pidfd_getfd, pidfd, 0, 0));
     long rc = ptrace(PTRACE_SEIZE, pid, NULL, NULL);
     tell("ptrace", rc);
+    tell("lower-limit", prlimit(pid, RLIMIT_LOCKS, &(struct rlimit){99, 99}, NULL));
     if (rc == 0)
         ptrace(PTRACE_DETACH, pid, NULL, NULL);
 }
@@ -324,6 +326,8 @@ static void try_all(char **argv)
     const char *socket_file = argv[4];
 
     count_descriptors();
+    struct rlimit own;
+    tell("own-limits", prlimit(0, RLIMIT_NOFILE, NULL, &own));
     try_files(argv[1], argv[2], argv[0]);
     try_victim(atoi(argv[3]));
     try_unix("socket-file", socket_file, false);

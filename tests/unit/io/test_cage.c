@@ -11,6 +11,7 @@
 #include <linux/seccomp.h>
 #include <sched.h>
 #include <stdio.h>
+#include <sys/resource.h>
 #include <sys/socket.h>
 #include <sys/stat.h>
 #include <sys/syscall.h>
@@ -219,6 +220,9 @@ static void test_filter(void **state)
         assert_int_equal(refused(net, SYS_clone, CLONE_VM | CLONE_VFORK | 17, 0, 0, 0), 0);
         assert_int_equal(refused(net, SYS_ioctl, 0, 0xffffffff00005412, 0, 0), EPERM);
         assert_int_equal(refused(net, SYS_ioctl, 0, 0x5401, 0, 0), 0);
+        /* A server lowered the limits of the bridge, by which it knows its servers. */
+        assert_int_equal(refused(net, SYS_prlimit64, 4711, RLIMIT_LOCKS, 0, 0), EPERM);
+        assert_int_equal(refused(net, SYS_prlimit64, 0, RLIMIT_NOFILE, 0, 0), 0);
         assert_int_equal(refused(net, SYS_read, 0, 0, 0, 0), 0);
         assert_int_equal(refused(net, SYS_openat, 0, 0, 0, 0), 0);
         assert_int_equal(refused(net, SYS_listen, 0, 0, 0, 0), net == CAGE_PORTS ? EACCES : 0);

@@ -3,6 +3,8 @@
 #include "io_test.h"
 
 #include "base/log.h"
+#include "io/kin.h"
+#include "io/loop_uv.h"
 
 #include <errno.h>
 #include <fcntl.h>
@@ -475,6 +477,34 @@ static void test_who_is_not_kin_is_left_alone(void **state)
     loop_free(l);
 }
 
+/* Any process of our user may lower our limit of file locks. A server did, and let a helper go:
+ * that was then nobody's, and was taken for the operator. In a process of its own, whose limit
+ * stays low. */
+static void test_who_lowers_our_limit_is_still_kin(void **state)
+{
+    (void)state;
+    int status;
+    pid_t bridge = fork();
+    if (bridge == 0) {
+        struct loop *l = loop_new();
+        struct family f;
+        struct rlimit own;
+        start_sh(
+            &f, l,
+            "prlimit --pid $PPID --locks=1:1 || exit; (sleep 1000 <&- >&- 2>&- & echo $!); cat");
+        int helper = first_number(&f, l);
+        WAIT(l, kin_parent(helper) == getpid());
+        if (getrlimit(RLIMIT_LOCKS, &own) || own.rlim_max != 1)
+            _exit(2);
+        bool known = kin_includes(&l->kin, helper);
+        child_stop(f.child, 10000);
+        finish(&f, l);
+        _exit(known && !is_running(helper) ? 0 : 3);
+    }
+    assert_int_equal(waitpid(bridge, &status, 0), bridge);
+    assert_int_equal(status, 0);
+}
+
 static void test_stderr_is_logged_by_line(void **state)
 {
     (void)state;
@@ -651,6 +681,7 @@ int main(void)
         cmocka_unit_test(test_what_double_forks_dies_with_its_server),
         cmocka_unit_test(test_an_orphan_that_ends_is_reaped),
         cmocka_unit_test(test_who_is_not_kin_is_left_alone),
+        cmocka_unit_test(test_who_lowers_our_limit_is_still_kin),
         cmocka_unit_test(test_stderr_is_logged_by_line),
         cmocka_unit_test(test_ten_megabytes_through_cat),
         cmocka_unit_test(test_a_thousand_children_leave_nothing),
