@@ -117,9 +117,11 @@ static const struct refusal always[] = {
 /* AF_INET is 2 and AF_INET6 is 10: without the bit of value 8 both are 2. */
 enum { INET_MASK = (int)~8u, KIND_MASK = 0xf };
 
-/* No Unix sockets, and no datagram pairs, which could still send to any socket file. */
+/* No Unix sockets, and no datagram pairs, which could still send to any socket file. Of SOCK_RAW
+ * the kernel makes such a pair, too. */
 #define NO_UNIX                                                                                    \
     {SYS_socketpair, EACCES, EQUAL, 1, KIND_MASK, SOCK_DGRAM},                                     \
+        {SYS_socketpair, EACCES, EQUAL, 1, KIND_MASK, SOCK_RAW},                                   \
     {                                                                                              \
         SYS_socket, EACCES, EQUAL, 0, UINT32_MAX, AF_UNIX                                          \
     }

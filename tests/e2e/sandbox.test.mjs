@@ -47,6 +47,7 @@ const table = {
   ptrace: 'EPERM', pidfd_getfd: 'EPERM', 'lower-limit': 'EPERM', 'own-limits': 'open',
   'socket-file': { light: from(9, 'EACCES'), else: 'EACCES' },
   'pair-to-file': { light: from(9, 'EACCES'), else: 'EACCES' },
+  'raw-pair-to-file': { light: from(9, 'EACCES'), else: 'EACCES' },
   'abstract-socket': { light: from(6, 'EPERM'), else: 'EACCES' },
   'connect-listed': { strict: 'EACCES', else: 'open' },
   'connect-unlisted': { ports: from(4, 'EACCES'), strict: 'EACCES', else: 'open' },
@@ -68,7 +69,7 @@ const table = {
 };
 // Without a sandbox these attempts must succeed: otherwise the table would prove nothing.
 const openWithout = ['read-secret', 'read-by-link', 'rename-outside', 'truncate-secret', 'create-outside',
-  'list-home', 'environ', 'kill', 'socket-file', 'pair-to-file', 'abstract-socket', 'connect-unlisted',
+  'list-home', 'environ', 'kill', 'lower-limit', 'socket-file', 'pair-to-file', 'raw-pair-to-file', 'abstract-socket', 'connect-unlisted',
   'fast-open', 'udp', 'bind', 'listen-unbound', 'clone3', 'run-own', 'run-tmp', 'netlink'];
 
 /** A home folder of the user, with a secret in it, and a process and sockets to attack. */

@@ -222,18 +222,26 @@ static void try_unix(const char *what, const char *path, bool abstract)
     tell(what, fd < 0 ? fd : connect(fd, (struct sockaddr *)&to, n));
 }
 
-/* Sends from a datagram socket of a pair to a socket file: EPROTOTYPE means that it got there. */
-static void try_pair(const char *path)
+/* Sends from a socket of a pair to a socket file: EPROTOTYPE means that it got there. */
+static void try_pair(const char *what, int type, const char *path)
 {
     struct sockaddr_un to;
     socklen_t n = unix_address(&to, path, false);
     int fd[2];
 
-    tell("pair", socketpair(AF_UNIX, SOCK_STREAM, 0, fd));
-    int rc = socketpair(AF_UNIX, SOCK_DGRAM, 0, fd);
+    int rc = socketpair(AF_UNIX, type, 0, fd);
     if (rc == 0 && sendto(fd[0], "x", 1, 0, (struct sockaddr *)&to, n) < 0)
         rc = errno == EPROTOTYPE ? 0 : -1;
-    tell("pair-to-file", rc);
+    tell(what, rc);
+}
+
+static void try_pairs(const char *path)
+{
+    int fd[2];
+
+    tell("pair", socketpair(AF_UNIX, SOCK_STREAM, 0, fd));
+    try_pair("pair-to-file", SOCK_DGRAM, path);
+    try_pair("raw-pair-to-file", SOCK_RAW, path); /* for the kernel the same */
 }
 
 static void try_tcp(const char *what, int port, int protocol, int flags)
@@ -318,6 +326,8 @@ static void try_limits(void)
             break;
     while (files < 5000 && dup(0) >= 0)
         files++;
+    struct rlimit own;
+    tell("own-limits", prlimit(0, RLIMIT_NOFILE, NULL, &own));
     say("forks %d\\nmemory-mib %d\\nfiles %d\\n", n, blocks * (BLOCK >> 20), files);
 }
 
@@ -326,13 +336,11 @@ static void try_all(char **argv)
     const char *socket_file = argv[4];
 
     count_descriptors();
-    struct rlimit own;
-    tell("own-limits", prlimit(0, RLIMIT_NOFILE, NULL, &own));
     try_files(argv[1], argv[2], argv[0]);
     try_victim(atoi(argv[3]));
     try_unix("socket-file", socket_file, false);
     try_unix("abstract-socket", argv[5], true);
-    try_pair(socket_file);
+    try_pairs(socket_file);
     try_tcp("connect-listed", atoi(argv[6]), 0, 0);
     try_tcp("connect-unlisted", atoi(argv[7]), 0, 0);
     try_tcp("fast-open", atoi(argv[7]), 0, MSG_FASTOPEN);
