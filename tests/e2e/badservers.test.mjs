@@ -7,6 +7,7 @@ import { test } from 'node:test';
 import {
   expectGone, fake, isAlive, logged, serveAndConnect, sleep, stdio, tempDir, until, within,
 } from './lib.mjs';
+import { data, listen, RawServer } from './upstream_lib.mjs';
 
 const deadline = 2000;
 
@@ -168,3 +169,42 @@ test('results that are not what they should be', async (t) => {
   await expectRefused(client, 'bad__echo');
   await expectGood(client);
 });
+
+// One bad answer to a list that is asked for again: after an error the agent's list was empty, and after
+// silence no list of this server was ever fetched again. Tools made of resources went to the server as its own.
+for (const [what, second] of [
+  ['a server that does not answer when a list is asked for again', () => {}],
+  ['a server that breaks off when a list is asked for again', (id, response) => response.writeHead(503).end()],
+  ['a server that refuses when a list is asked for again', (id, response) => response.writeHead(200, { 'Content-Type': 'application/json' }).end(JSON.stringify({ jsonrpc: '2.0', id, error: { code: -32603, message: 'busy' } }))],
+]) {
+  test(what, async (t) => {
+    let notify;
+    let lists = 0;
+    const tool = (name) => ({ name, inputSchema: { type: 'object' } });
+    const raw = new RawServer({
+      initialize: ({ reply }) => reply({
+        protocolVersion: '2025-11-25', capabilities: { tools: { listChanged: true }, resources: {} }, serverInfo: { name: 'raw', version: '1' },
+      }),
+      GET: ({ sse }) => { notify = () => sse(data({ method: 'notifications/tools/list_changed' })); sse(': hello'); },
+      'tools/list': ({ message, response, reply }) => {
+        lists += 1;
+        if (lists === 2) second(message.id, response);
+        else reply({ tools: [tool('echo'), ...(lists > 2 ? [tool('late')] : [])] });
+      },
+      'resources/list': ({ reply }) => reply({ resources: [{ uri: 'x://1', name: 'one' }] }),
+      'resources/read': ({ reply }) => reply({ contents: [{ uri: 'x://1', text: 'the text' }] }),
+    });
+    const { url } = await listen(t, raw.handler);
+    const { client } = await serveAndConnect(t, {
+      servers: { bad: { url, era: 'legacy', start_timeout: '1s', resources_as_tools: true } },
+    }, ['bad__echo', 'bad__read_resource']);
+    await until('the standing stream', () => notify);
+    notify();
+    await until('the second list', () => lists === 2);
+    await sleep(200);
+    assert.ok((await client.toolNames()).includes('bad__echo'), 'the list before stays');
+    assert.equal(await client.text('bad__read_resource', { uri: 'x://1' }), 'the text');
+    notify();
+    await client.waitFor('bad__echo', 'bad__late');
+  });
+}

@@ -207,6 +207,23 @@ void lists_add_item(struct mcp_provider *p, enum item_kind kind, struct span raw
     }
 }
 
+/* A server that starts has its time limit already. One that runs must not keep a list back for
+ * ever: no other one is fetched meanwhile. */
+static void limit_page(struct mcp_provider *p, uint64_t id)
+{
+    p->page_id = id;
+    if (p->core.state == PROVIDER_READY && p->core.policy.start_timeout)
+        timer_set(router_timers(p->core.router), &p->page, p->core.policy.start_timeout);
+}
+
+void lists_on_silence(struct timer *t)
+{
+    struct mcp_provider *p = CONTAINER_OF(t, struct mcp_provider, page);
+
+    upstream_withdraw(p, p->page_id, "timeout");
+    mcp_provider_failed(p, p->page_id, 0, true, "not answered within start_timeout");
+}
+
 static void fetch_page(struct mcp_provider *p, enum item_kind kind, struct span cursor)
 {
     BUF_SCOPED params = {0};
@@ -215,6 +232,7 @@ static void fetch_page(struct mcp_provider *p, enum item_kind kind, struct span 
         buf_printf(&params, "\"cursor\":" SPAN_FMT, SPAN_ARG(cursor));
     struct sent *sent = upstream_sent_new(p, page_answered, page_failed);
     sent->kind = kind;
+    limit_page(p, sent->id);
     upstream_request(p, sent, mcp_lists[kind].method, buf_view(&params));
 }
 
@@ -226,42 +244,71 @@ static bool is_full(const struct mcp_provider *p, enum item_kind kind)
     return p->fetching->cut;
 }
 
+/* Copy all items except the tools that we made, which are made again. */
+static void copy_listed(struct catalog *to, const struct catalog *from, enum item_kind kind)
+{
+    for (size_t i = 0; from && i < from->n[kind]; i++)
+        if (!(from->items[kind][i].flags & ITEM_MADE))
+            catalog_add(to, kind, &from->items[kind][i]);
+}
+
+static void end_list(struct mcp_provider *p, enum item_kind kind)
+{
+    p->kinds_left &= ~(1u << kind);
+    fetch_next(p);
+}
+
+/* The new list could not be fetched: keep the old one. */
+static void keep_list(struct mcp_provider *p, enum item_kind kind)
+{
+    if (!p->fetching->n[kind])
+        copy_listed(p->fetching, p->core.catalog, kind);
+    end_list(p, kind);
+}
+
+static void page_refused(struct mcp_provider *p, enum item_kind kind, struct span error)
+{
+    /* Many servers claim a capability and then do not know the method. */
+    bool unknown = rpc_error_of(error).code == RPC_METHOD_NOT_FOUND;
+
+    log_line(unknown ? LOG_DEBUG : LOG_WARN, p->alias, "%s: " SPAN_FMT, mcp_lists[kind].method,
+             SPAN_ARG(span_cut(error, 0, 200)));
+    if (unknown)
+        end_list(p, kind);
+    else
+        keep_list(p, kind);
+}
+
 static void page_answered(struct mcp_provider *p, struct sent *sent, const struct mcp_message *m)
 {
     enum item_kind kind = sent->kind;
     const struct json_slot *items = &m->slots[SLOT_ITEMS + kind];
     const struct json_slot *next = &m->slots[SLOT_NEXT_CURSOR];
 
+    timer_clear(router_timers(p->core.router), &p->page);
     if (m->rpc.kind == RPC_ERROR) {
-        /* Many servers claim a capability and then do not know the method. */
-        log_debug(p->alias, "%s: " SPAN_FMT, mcp_lists[kind].method,
-                  SPAN_ARG(span_cut(m->rpc.error, 0, 200)));
-    } else if (circle_found(p, m->rpc.result)) {
+        page_refused(p, kind, m->rpc.error);
         return;
-    } else {
-        struct json_iter it = json_iter(items->value);
-        while (items->type == JSON_ARRAY && json_next(&it) && !is_full(p, kind))
-            if (it.type == JSON_OBJECT)
-                lists_add_item(p, kind, it.value);
-        if (next->type == JSON_STRING && ++p->pages >= MAX_PAGES)
-            p->fetching->cut = true;
-        if (next->type == JSON_STRING && !is_full(p, kind)) {
-            fetch_page(p, kind, next->value);
-            return;
-        }
     }
-    p->kinds_left &= ~(1u << kind);
-    fetch_next(p);
+    if (circle_found(p, m->rpc.result))
+        return;
+    struct json_iter it = json_iter(items->value);
+    while (items->type == JSON_ARRAY && json_next(&it) && !is_full(p, kind))
+        if (it.type == JSON_OBJECT)
+            lists_add_item(p, kind, it.value);
+    if (next->type == JSON_STRING && ++p->pages >= MAX_PAGES)
+        p->fetching->cut = true;
+    if (next->type == JSON_STRING && !is_full(p, kind))
+        fetch_page(p, kind, next->value);
+    else
+        end_list(p, kind);
 }
 
 static void page_failed(struct mcp_provider *p, struct sent *sent, int status, const char *why)
 {
+    timer_clear(router_timers(p->core.router), &p->page);
     log_warn(p->alias, "%s: %s (%d)", mcp_lists[sent->kind].method, why, status);
-    /* The new list could not be fetched: keep the old one. */
-    if (!p->fetching->n[sent->kind])
-        catalog_copy_kind(p->fetching, p->core.catalog, sent->kind);
-    p->kinds_left &= ~(1u << sent->kind);
-    fetch_next(p);
+    keep_list(p, sent->kind);
 }
 
 /* Does the server claim to have this list at all? */
@@ -375,14 +422,6 @@ static void fetch_next(struct mcp_provider *p)
     finish(p);
 }
 
-/* Copy all items except the tools that we made, which are made again. */
-static void copy_listed(struct catalog *to, const struct catalog *from, enum item_kind kind)
-{
-    for (size_t i = 0; from && i < from->n[kind]; i++)
-        if (!(from->items[kind][i].flags & ITEM_MADE))
-            catalog_add(to, kind, &from->items[kind][i]);
-}
-
 void lists_fetch(struct mcp_provider *p, unsigned kinds)
 {
     if (p->fetching) {
@@ -410,6 +449,7 @@ void lists_changed(struct mcp_provider *p, unsigned kinds)
 
 void lists_abort(struct mcp_provider *p)
 {
+    timer_clear(router_timers(p->core.router), &p->page);
     catalog_free(p->fetching);
     p->fetching = NULL;
     p->kinds_left = p->kinds_stale = p->kinds_asked = p->kinds_said = 0;

@@ -93,7 +93,8 @@ static void receive_request(struct mcp_provider *p, const struct mcp_message *m,
     struct ask ask = {.key = m->rpc.id,
                       .method = rpc_method_text(&m->rpc, &method),
                       .params = m->rpc.params,
-                      .needs = p->plain ? 0 : mcp_ask_needs(rpc_method_quoted(&m->rpc), m->rpc.params)};
+                      .needs =
+                          p->plain ? 0 : mcp_ask_needs(rpc_method_quoted(&m->rpc), m->rpc.params)};
 
     if (p->plain) {
         if (!ask_put_standing(&p->core, &ask))
@@ -353,6 +354,7 @@ struct mcp_provider *mcp_provider_new(const char *alias, const struct mcp_link_o
     p->listen.fire = upstream_on_listen;
     p->listen_wait.fire = upstream_on_listen_silence;
     p->probe.fire = handshake_on_silence;
+    p->page.fire = lists_on_silence;
     p->ping.fire = ping_on_answer;
     provider_init(&p->core, &upstream_verbs, &life, p->alias);
     p->core.takes_any = true;
@@ -414,6 +416,7 @@ bool mcp_provider_leave(struct mcp_provider *p, size_t moving, struct buf *note,
         return false;
     timer_clear(router_timers(p->core.router), &p->ping);
     timer_clear(router_timers(p->core.router), &p->listen);
+    timer_clear(router_timers(p->core.router), &p->page);
     return true;
 }
 

@@ -88,6 +88,8 @@ struct mcp_provider {
     unsigned kinds_stale;     /* lists that changed since they were asked for */
     unsigned kinds_said;      /* lists that the server said have changed, not published since */
     size_t pages;
+    uint64_t page_id;  /* our newest request for a page */
+    struct timer page; /* ends the wait for its answer */
 
     uint64_t ping_interval; /* ms of silence before a ping; 0 = never */
     struct timer ping;
@@ -173,6 +175,7 @@ void lists_fetch(struct mcp_provider *p, unsigned kinds);
  * find nothing new in them. */
 void lists_changed(struct mcp_provider *p, unsigned kinds);
 void lists_abort(struct mcp_provider *p);
+void lists_on_silence(struct timer *t);
 
 /* --- params.c --- */
 /*
