@@ -206,13 +206,23 @@ void wishes_subscribed(struct call *standing, struct provider *p, struct span ow
     remember_wish(standing, uri, p, own, false);
 }
 
+/* Has no standing call of this router subscribed to the resource that this consumer calls `uri`? */
+static bool nobody_wishes(const struct call *standing, struct span uri)
+{
+    struct route route;
+
+    return !route_find(standing->view, &(struct request){.op = OP_UNSUBSCRIBE, .name = uri},
+                       &route) ||
+           !anybody_wishes(standing->router, route.provider, route.own_name);
+}
+
 bool wishes_unsubscribed(struct call *standing, struct span uri)
 {
     const struct wished_uri *w = map_get(&standing->uris, uri);
     BUF_SCOPED own = {0};
 
     if (!w)
-        return true;
+        return nobody_wishes(standing, uri);
     buf_span(&own, own_uri(w));
     const struct provider *p = forget_wish(standing, uri);
     return !anybody_wishes(standing->router, p, buf_view(&own));

@@ -25,8 +25,8 @@ bool wishes_pending(const struct call *standing);
 /* The provider has accepted a subscription that the consumer opened itself: remember it. `uri` is
  * the resource as the consumer knows it. */
 void wishes_subscribed(struct call *standing, struct provider *p, struct span own, struct span uri);
-/* Forget the subscription; true if no other consumer of that provider is subscribed to the
- * resource. */
+/* Forget the subscription, if there is one; true if no other consumer of that provider is
+ * subscribed to the resource. */
 bool wishes_unsubscribed(struct call *standing, struct span uri);
 
 /* Log lines from this rank on (0 = debug ... 7) are wanted from all providers of the view. */

@@ -5,6 +5,7 @@ import { createHash } from 'node:crypto';
 import { test } from 'node:test';
 import { exchange, fake, HttpClient, serve, tempDir, until } from './lib.mjs';
 import { agent, greet, page, serveBrowser, Socket } from './browser_lib.mjs';
+import { listen, RawServer } from './upstream_lib.mjs';
 
 const ping = (client) => client.post({ jsonrpc: '2.0', id: 1, method: 'ping' });
 const hello = {
@@ -82,4 +83,26 @@ test('a session of pages that nobody is connected to makes room, too', async (t)
   await until('the fourth', () => session('fourth').then(() => true, () => false));
   assert.deepEqual(await names(), ['fourth', 'stays', 'watched'], 'an agent waits for the page of one');
   await assert.rejects(session('fifth'), /400/);
+});
+
+// Any session could end another one's subscription: what it had not subscribed to itself went to the server
+// that they share, and the other's updates stopped without a word.
+test('a session that has not subscribed ends nobody else\'s subscription', async (t) => {
+  const raw = new RawServer({
+    initialize: ({ reply }) => reply({
+      protocolVersion: '2025-11-25', capabilities: { tools: {}, resources: { subscribe: true } }, serverInfo: { name: 'raw', version: '1' },
+    }),
+    'resources/list': ({ reply }) => reply({ resources: [{ uri: 'x://1', name: 'one' }] }),
+    'resources/subscribe': ({ reply }) => reply({}),
+    'resources/unsubscribe': ({ reply }) => reply({}),
+  });
+  const { url } = await listen(t, raw.handler);
+  const server = await serve(t, { servers: { far: { url, era: 'legacy' } } });
+  const [ann, bob] = [await new HttpClient(server.url).connect(), await new HttpClient(server.url).connect()];
+  await ann.waitFor('far__echo');
+  assert.ok((await ann.request('resources/subscribe', { uri: 'x://1' })).result);
+  assert.deepEqual((await bob.request('resources/unsubscribe', { uri: 'x://1' })).result, {});
+  assert.equal(raw.count('resources/unsubscribe'), 0);
+  assert.deepEqual((await ann.request('resources/unsubscribe', { uri: 'x://1' })).result, {});
+  assert.equal(raw.count('resources/unsubscribe'), 1, 'the last one');
 });

@@ -467,7 +467,8 @@ static void handle_unsubscribe(struct mcp_session *s, const struct mcp_message *
     bool last = true;
 
     (void)arg;
-    if (uri->type == JSON_STRING && s->standing)
+    session_attach(s);
+    if (uri->type == JSON_STRING)
         last = wishes_unsubscribed(s->standing, json_text(uri->value, &scratch));
     if (last)
         handle_open(s, m, reply, OP_UNSUBSCRIBE);
