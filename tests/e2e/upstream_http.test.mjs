@@ -9,7 +9,7 @@ import {
   descendants, expectGone, fakeBin, HttpClient, load, logged, npmFolder, rialto, serve,
   serveAndConnect, sleep, tempDir, until, within,
 } from './lib.mjs';
-import { everything, freePort, listen, SdkServer } from './upstream_lib.mjs';
+import { everything, freePort, listen, RawServer, SdkServer } from './upstream_lib.mjs';
 
 const { Client } = load('@modelcontextprotocol/sdk/client/index.js');
 const { StreamableHTTPClientTransport } = load('@modelcontextprotocol/sdk/client/streamableHttp.js');
@@ -93,6 +93,39 @@ test('a server that has forgotten our session: the call goes on, once', async (t
   await until('the server to be back', async () => (await client.toolNames()).includes('far__echo'));
   assert.equal(await client.text('far__echo', { text: 'two' }), 'two');
   assert.equal(again.calls, 1);
+});
+
+// A server that forgets its session forgets subscriptions and the log level with it: they were not set again.
+test('a server that has forgotten our session gets subscriptions and log level again', async (t) => {
+  const raw = new RawServer({
+    initialize: ({ message, response }) => {
+      current = `s${raw.count('initialize')}`;
+      response.writeHead(200, { 'Content-Type': 'application/json', 'Mcp-Session-Id': current });
+      response.end(JSON.stringify({
+        jsonrpc: '2.0', id: message.id, result: {
+          protocolVersion: '2025-11-25', capabilities: { tools: {}, logging: {}, resources: { subscribe: true } }, serverInfo: { name: 'raw', version: '1' },
+        },
+      }));
+    },
+    'resources/list': ({ reply }) => reply({ resources: [{ uri: 'x://1', name: 'one' }] }),
+    'resources/subscribe': ({ reply }) => reply({}),
+    'logging/setLevel': ({ reply }) => reply({}),
+  });
+  let current;
+  const { url } = await listen(t, (request, response) => {
+    const lost = request.headers['mcp-session-id'] && request.headers['mcp-session-id'] !== current;
+    if (lost) response.writeHead(404).end('{"jsonrpc":"2.0","error":{"code":-32001,"message":"Session not found"},"id":null}');
+    else raw.handler(request, response);
+  });
+  const { client } = await serveAndConnect(t, { servers: { far: { url, era: 'legacy' } } }, ['far__echo']);
+  assert.ok((await client.request('resources/subscribe', { uri: 'x://1' })).result);
+  assert.ok((await client.request('logging/setLevel', { level: 'debug' })).result);
+  await until('the level', () => raw.count('logging/setLevel') === 1);
+  current = undefined;
+  assert.equal(await client.text('far__echo'), 'fine');
+  await until('both again', () => raw.count('resources/subscribe') === 2 && raw.count('logging/setLevel') === 2);
+  assert.deepEqual(raw.seen.filter((s) => s.rpc === 'resources/subscribe').map((s) => [s.message.params.uri, s.headers['mcp-session-id']]),
+    [['x://1', 's1'], ['x://1', 's2']]);
 });
 
 test('the session is ended when we leave', async (t) => {
