@@ -1,10 +1,12 @@
 // Questions of a server on stdio that several agents share. It does not say for which call it asks: with
 // two agents calling at once, it got the error that nobody can be asked (decision 012).
 import assert from 'node:assert/strict';
+import http from 'node:http';
 import { test } from 'node:test';
 import { connect } from './era_checks.mjs';
-import { descendants, rialtoBin, serve, sleep, tempDir, until, writeConfig } from './lib.mjs';
+import { descendants, HttpClient, rialtoBin, serve, sleep, tempDir, until, writeConfig } from './lib.mjs';
 import { fixtureEntry, ModernClient } from './peers.mjs';
+import { data, listen, RawServer } from './upstream_lib.mjs';
 
 const children = (server) => descendants(server.pid).length;
 const overHttp = (url) => (sdk) => new sdk.StreamableHTTPClientTransport(new URL(url));
@@ -112,4 +114,45 @@ test('calls of modern agents that cannot be told apart do not mix their question
     }
   }));
   assert.deepEqual(questions, ['Are you 0?', 'Are you 1?', 'Are you 2?']);
+});
+
+// A POST that was cut before it became a stream carries nothing: a question on it reached nobody, and the call
+// waited for the answer for ten minutes, before all others of its server.
+test('a question of a call whose POST was cut comes on the standing stream, or is refused where there is none', async (t) => {
+  let ask;
+  const raw = new RawServer({
+    'tools/call': ({ sse }) => {
+      ask = () => sse(data({ id: 'q', method: 'elicitation/create', params: { message: 'Sure?', requestedSchema: { type: 'object', properties: {} } } }));
+      sse(': here');
+    },
+  });
+  const answers = () => raw.seen.filter((s) => s.rpc === 'response').map((s) => s.message);
+  const { url } = await listen(t, raw.handler);
+  const server = await serve(t, { servers: { far: { url, era: 'legacy' } } });
+  const client = await new HttpClient(server.url).connect({ capabilities: { elicitation: {} } });
+  await client.waitFor('far__echo');
+  const cutCall = async (id) => {
+    ask = undefined;
+    const request = http.request(client.url, { method: 'POST', headers: client.headers, agent: false });
+    request.on('error', () => {});
+    request.end(JSON.stringify({ jsonrpc: '2.0', id, method: 'tools/call', params: { name: 'far__echo', arguments: {} } }));
+    await until('the call', () => ask);
+    request.destroy();
+    await sleep(200);
+    ask();
+  };
+  await cutCall(1);
+  await until('the refusal', () => answers().length === 1);
+  assert.ok(answers()[0].error, JSON.stringify(answers()[0]));
+
+  const stream = await client.listen();
+  await cutCall(2);
+  await stream.waitFor('elicitation/create');
+  const asked = stream.messages().find((m) => m.method === 'elicitation/create');
+  await client.post({ jsonrpc: '2.0', id: asked.id, result: { action: 'accept', content: {} } });
+  await until('the answer', () => answers().length === 2);
+  assert.equal(answers()[1].result.action, 'accept');
+  await client.notify('notifications/cancelled', { requestId: 1 });
+  await client.notify('notifications/cancelled', { requestId: 2 });
+  stream.close();
 });

@@ -44,7 +44,7 @@ struct http_session {
     uint64_t last_stream;
     uint64_t delivered; /* number of the last event that a GET got */
     struct buf event;   /* the event being written */
-    size_t data_at; /* where its message begins */
+    size_t data_at;     /* where its message begins */
     struct event_id event_id;
     uint64_t last_used;
     struct list in_idle, *idle; /* see http_session_new */
@@ -145,12 +145,28 @@ static bool is_lost(const struct post *p)
     return !p->x && !p->stream;
 }
 
+/* What a lost POST would carry besides its answer goes on the GET stream: a question there can
+ * still be answered. NULL: that stream. */
+static struct post *carrier(void *reply, enum mcp_out_kind kind)
+{
+    struct post *p = reply;
+
+    return p && kind == MCP_OUT_RELATED && is_lost(p) ? NULL : p;
+}
+
+static bool out_is_cut_off(void *owner, void *reply)
+{
+    const struct http_session *hs = owner;
+
+    return is_lost(reply) && !hs->stream;
+}
+
 static void out_end(void *owner, void *reply, enum mcp_out_kind kind);
 
 static struct buf *out_begin(void *owner, void *reply, enum mcp_out_kind kind)
 {
     struct http_session *hs = owner;
-    struct post *p = reply;
+    struct post *p = carrier(reply, kind);
 
     if (p && is_lost(p))
         return &hs->event;
@@ -244,7 +260,7 @@ static void take_answer(struct post *p)
 static void out_end(void *owner, void *reply, enum mcp_out_kind kind)
 {
     struct http_session *hs = owner;
-    struct post *p = reply;
+    struct post *p = carrier(reply, kind);
 
     if (!p) {
         finish_event(hs, &hs->stream);
@@ -283,7 +299,8 @@ static void out_hang_up(void *owner)
     hs->hang_up(hs->hang_up_arg, hs);
 }
 
-static const struct mcp_out out_ops = {out_begin, out_end, out_abandon, NULL, "http", out_hang_up};
+static const struct mcp_out out_ops = {out_begin, out_end,     out_abandon,   NULL,
+                                       "http",    out_hang_up, out_is_cut_off};
 
 /* --- exchanges --- */
 

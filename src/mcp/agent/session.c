@@ -216,6 +216,10 @@ static void on_ask(struct peer *self, struct call *call, const struct ask *ask)
 {
     struct mcp_session *s = CONTAINER_OF(self, struct mcp_session, peer);
     struct agent_request *p = call->consumer_data;
+    if (p && s->out->is_cut_off && s->out->is_cut_off(s->owner, p->reply)) {
+        ask_nobody(self, call, ask);
+        return;
+    }
     char *method = mem_span(ask->method);
     uint64_t id = agent_asks_add(&s->asks, call->handle, ask->key);
 

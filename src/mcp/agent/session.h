@@ -37,6 +37,8 @@ struct mcp_out {
     void (*set_status)(void *owner, void *reply, int status);
     const char *way;              /* for operators: "http", "ws"; or NULL */
     void (*hang_up)(void *owner); /* the operator ends the session, which is freed; or NULL */
+    /* Can no message about this request reach the agent? NULL: one always can. */
+    bool (*is_cut_off)(void *owner, void *reply);
 };
 
 struct mcp_session *mcp_session_new(const struct mcp_host *host, const struct mcp_out *out,
