@@ -105,3 +105,45 @@ readline.createInterface({ input: process.stdin }).on('line', (line) => {
   agent.send({ jsonrpc: '2.0', method: 'notifications/cancelled', params: { requestId: 1 } });
   assert.ok(seen.indexOf('subscriptions/listen x://a') >= 0 && seen.indexOf('subscriptions/listen x://a') < seen.indexOf('tools/call '), seen.join());
 });
+
+// After one 503 no subscriptions/listen was sent again, and list changes were lost until a restart. A server with
+// one subscription for each client, which ends the old one itself, was sent ten new ones each second, for ever;
+// and one that ends each at once, one each second.
+test('a subscriptions/listen that fails or ends is sent again, later and later', async (t) => {
+  const at = { busy: [], single: [], short: [] }; // when each listen came
+  const far = async (name, respond) => (await listen(t, async (request, response) => {
+    const message = JSON.parse(await readBody(request));
+    const send = (m) => response.write(`data: ${JSON.stringify(m)}\n\n`);
+    if (message.method !== 'subscriptions/listen') {
+      response.writeHead(200, { 'Content-Type': 'application/json' });
+      response.end(JSON.stringify({ jsonrpc: '2.0', id: message.id, result: results[message.method] }));
+      return;
+    }
+    at[name].push(Date.now());
+    if (name === 'busy' && at.busy.length < 3) {
+      response.writeHead(503).end();
+      return;
+    }
+    response.writeHead(200, { 'Content-Type': 'text/event-stream' });
+    send(note(message.id, 'notifications/subscriptions/acknowledged', { notifications: message.params.notifications }));
+    respond(() => {
+      send({ jsonrpc: '2.0', id: message.id, result: complete({ _meta: { [`${META}subscriptionId`]: message.id } }) });
+      response.end();
+    });
+  })).url;
+  let endOld = () => {};
+  const urls = {
+    busy: await far('busy', () => {}),
+    single: await far('single', (end) => { endOld(); endOld = end; }),
+    short: await far('short', (end) => end()),
+  };
+  const servers = Object.fromEntries(Object.entries(urls).map(([name, url]) => [name, { url, era: 'modern' }]));
+  const server = await serve(t, { servers });
+  const single = await new HttpClient(`${server.url}/single`).connect();
+  await until('the server', async () => (await single.request('resources/list')).result.resources.length === 3);
+  await until('the first listen', () => at.single.length === 1);
+  assert.ok((await single.request('resources/subscribe', { uri: 'x://a' })).result);
+  await until('the others', () => at.busy.length === 3 && at.short.length === 4, 20_000);
+  assert.equal(at.single.length, 2, 'one for each change');
+  assert.ok(at.short[3] - at.short[2] > 1800, `waits that grow: ${at.short.map((ms) => ms - at.short[0])}`);
+});

@@ -290,7 +290,8 @@ void mcp_provider_closed(struct mcp_provider *p, const char *why)
     drop_sent(p);
     clear_timers(p);
     p->listen_id = p->listen_old = 0;
-    p->listen_due = false;
+    p->listen_due = p->listen_acked = false;
+    backoff_reset(&p->listen_backoff);
     tasks_forget_instance(router_tasks(p->core.router), p->instance);
     lists_abort(p);
     p->knows_modern &= p->phase_at[MCP_GREETED] != 0;

@@ -8,6 +8,7 @@
 #ifndef RIALTO_MCP_SERVER_UPSTREAM_H
 #define RIALTO_MCP_SERVER_UPSTREAM_H
 
+#include "base/backoff.h"
 #include "mcp/server/overrides.h"
 #include "mcp/server/provider.h"
 #include "mcp/server/traffic.h"
@@ -96,10 +97,12 @@ struct mcp_provider {
     struct sent *pinged; /* the ping that waits for its answer, or NULL */
     uint64_t pinged_at, heard_at;
 
-    uint64_t listen_id;       /* our newest subscriptions/listen, or 0 */
-    uint64_t listen_old;      /* the one that listen_id replaces, while it is still open; or 0 */
-    bool listen_acked;        /* the newest is acknowledged */
-    bool listen_due;          /* subscriptions have changed since the newest was sent */
+    uint64_t listen_id;   /* our newest subscriptions/listen, or 0 */
+    uint64_t listen_old;  /* the one that listen_id replaces, while it is still open; or 0 */
+    bool listen_acked;    /* the newest is acknowledged */
+    bool listen_due;      /* subscriptions have changed since the newest was sent */
+    uint64_t listened_at; /* when the newest was sent */
+    struct backoff listen_backoff;
     struct timer listen;      /* opens the subscription (again), or ends the replaced one */
     struct timer listen_wait; /* ends calls that wait for an acknowledgement for too long */
     struct map listen_uris;   /* resources that agents subscribed to */

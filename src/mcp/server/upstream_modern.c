@@ -2,6 +2,7 @@
  * subscriptions/listen stream; also rounds between an agent of that era and a server of the
  * initialize era. Called by upstream_calls.c, upstream_tasks.c, task_errand.c, lists.c and
  * notices.c; the stream's timers are set up by provider.c. */
+#include "base/id.h"
 #include "base/log.h"
 #include "base/mem.h"
 #include "mcp/server/upstream.h"
@@ -10,7 +11,10 @@
 #include <stdio.h>
 
 /* A call fails after this many rounds of input, as with the official client. */
-enum { MAX_ROUNDS = 10, RELISTEN_MS = 1000 };
+enum { MAX_ROUNDS = 10 };
+/* The waits before the subscriptions/listen is sent again; one that stayed open for LASTED_MS has
+ * worked. */
+enum { RELISTEN_MS = 1000, RELISTEN_MAX_MS = 60 * 1000, LASTED_MS = 5 * 1000 };
 /* How long a replaced subscription stays open after the new one is acknowledged: notifications that
  * the server sent on the old stream before that may still arrive. */
 enum { SETTLE_MS = 100 };
@@ -295,6 +299,18 @@ void upstream_on_listen_silence(struct timer *t)
     end_subscribing(CONTAINER_OF(t, struct mcp_provider, listen_wait), UINT64_MAX);
 }
 
+static void listen_later(struct mcp_provider *p)
+{
+    struct timers *timers = router_timers(p->core.router);
+    struct backoff *b = &p->listen_backoff;
+
+    b->first = RELISTEN_MS;
+    b->max = RELISTEN_MAX_MS;
+    if (timers->now - p->listened_at >= LASTED_MS)
+        backoff_reset(b);
+    timer_set(timers, &p->listen, backoff_next(b, id_random_u64()));
+}
+
 /* The server has ended a subscription. If it was the newest, the one before it stays. */
 static void listen_over(struct mcp_provider *p, bool again)
 {
@@ -304,25 +320,29 @@ static void listen_over(struct mcp_provider *p, bool again)
         return;
     p->listen_id = p->listen_old;
     p->listen_old = 0;
+    p->listen_acked = false;
     if (again)
-        timer_set(router_timers(p->core.router), &p->listen, RELISTEN_MS);
+        listen_later(p);
     else
         end_subscribing(p, UINT64_MAX); /* this server has no subscriptions */
 }
 
 static void listen_answered(struct mcp_provider *p, struct sent *sent, const struct mcp_message *m)
 {
+    int64_t code = m->rpc.kind == RPC_ERROR ? rpc_error_of(m->rpc.error).code : 0;
+    bool refused = code == RPC_METHOD_NOT_FOUND || code == RPC_INVALID_PARAMS;
+
     (void)sent;
     if (m->rpc.kind == RPC_ERROR)
         log_debug(p->alias, "subscriptions/listen: " SPAN_FMT, SPAN_ARG(m->rpc.error));
-    listen_over(p, m->rpc.kind != RPC_ERROR);
+    listen_over(p, !refused);
 }
 
 static void listen_failed(struct mcp_provider *p, struct sent *sent, int status, const char *why)
 {
     (void)sent;
     log_debug(p->alias, "subscriptions/listen ended: %s (%d)", why, status);
-    listen_over(p, status == 0);
+    listen_over(p, status == 0 || status == 429 || status >= 500);
 }
 
 static void put_names(struct buf *out, const char *member, const struct map *names)
@@ -379,6 +399,7 @@ void upstream_listen(struct mcp_provider *p)
     if (settled)
         p->listen_old = p->listen_id;
     p->listen_due = p->listen_acked = false;
+    p->listened_at = router_timers(p->core.router)->now;
     put_wishes(p, &wishes);
     struct sent *sent = upstream_sent_new(p, listen_answered, listen_failed);
     p->listen_id = sent->id;
@@ -396,11 +417,11 @@ void upstream_on_listen(struct timer *t)
 
     if (p->core.state != PROVIDER_READY || !p->modern)
         return;
-    if (p->listen_due || !p->listen_acked || !p->listen_old) {
+    if (p->listen_due || !p->listen_acked) {
         upstream_listen(p);
         return;
     }
-    end_listen(p, p->listen_old);
+    end_listen(p, p->listen_old); /* if the server has not ended it already */
     p->listen_old = 0;
 }
 
