@@ -7,14 +7,23 @@
 #include "base/utf8.h"
 #include "base/visible.h"
 
+#include <errno.h>
+#include <limits.h>
+#include <poll.h>
 #include <stdarg.h>
 #include <stdio.h>
 #include <time.h>
 #include <unistd.h>
 
+/* How long we stand still for whoever reads our stderr, once, until lines are lost. */
+enum { PATIENCE_MS = 200 };
+
 static struct {
     enum log_level level;
     bool json, muted;
+    struct buf unsent; /* the end of a line that was begun, or a line */
+    size_t lost;       /* lines since then */
+    bool stuck;        /* nobody reads: not waited for again */
     void (*heard)(void *arg, const struct log_record *line);
     void *heard_arg;
     bool telling;
@@ -100,12 +109,69 @@ static void tell(const struct log_record *line)
     state.telling = false;
 }
 
+static void put_line(struct buf *out, const struct timespec *now, enum log_level level,
+                     struct span who, struct span text)
+{
+    struct tm tm;
+    char stamp[32];
+
+    gmtime_r(&now->tv_sec, &tm);
+    strftime(stamp, sizeof stamp, "%Y-%m-%dT%H:%M:%S", &tm);
+    buf_printf(
+        out, state.json ? "{\"time\":\"%s.%03ldZ\",\"level\":\"%s\",\"who\":\"" : "%s.%03ldZ %-5s ",
+        stamp, now->tv_nsec / 1000000, level_words[level]);
+    put_text(out, who, state.json);
+    buf_str(out, state.json ? "\",\"message\":\"" : ": ");
+    put_text(out, text, state.json);
+    buf_str(out, state.json ? "\"}\n" : "\n");
+}
+
+/*
+ * Writes what waits. A pipe that nobody reads, or a terminal after Ctrl-S, must not stop us: poll
+ * promises of a pipe that PIPE_BUF bytes fit into it. In one write, where it is not longer than
+ * that, so that lines of several processes on one terminal do not mix.
+ */
+static bool flush(void)
+{
+    struct pollfd end = {.fd = STDERR_FILENO, .events = POLLOUT};
+
+    while (state.unsent.n) {
+        state.stuck = poll(&end, 1, state.stuck ? 0 : PATIENCE_MS) <= 0;
+        if (state.stuck)
+            return false;
+        size_t some = state.unsent.n < PIPE_BUF ? state.unsent.n : PIPE_BUF;
+        ssize_t n = write(STDERR_FILENO, state.unsent.p, some);
+        if (n < 0 && (errno == EAGAIN || errno == EINTR))
+            return false;
+        buf_drop(&state.unsent, n < 0 ? state.unsent.n : (size_t)n); /* nobody will ever read it */
+    }
+    return true;
+}
+
+static void write_line(const struct timespec *now, enum log_level level, struct span who,
+                       struct span text)
+{
+    char lost[64];
+
+    if (!flush()) {
+        state.lost++;
+        return;
+    }
+    if (state.lost) {
+        snprintf(lost, sizeof lost, "%zu lines were lost: nobody read them in time", state.lost);
+        put_line(&state.unsent, now, LOG_WARN, SPAN("log"), span_str(lost));
+        state.lost = 0;
+    }
+    put_line(&state.unsent, now, level, who, text);
+    flush();
+}
+
 void log_line(enum log_level level, const char *who, const char *fmt, ...)
 {
     if (!log_enabled(level))
         return;
 
-    BUF_SCOPED raw = {0}, clean = {0}, name = {0}, line = {0};
+    BUF_SCOPED raw = {0}, clean = {0}, name = {0};
     va_list ap;
     va_start(ap, fmt);
     buf_vprintf(&raw, fmt, ap);
@@ -114,24 +180,9 @@ void log_line(enum log_level level, const char *who, const char *fmt, ...)
     log_redact(&name, span_str(who)); /* `who` may be a command line */
 
     struct timespec now;
-    struct tm tm;
     clock_gettime(CLOCK_REALTIME, &now);
-    gmtime_r(&now.tv_sec, &tm);
-    char stamp[32];
-    strftime(stamp, sizeof stamp, "%Y-%m-%dT%H:%M:%S", &tm);
-
-    buf_printf(&line,
-               state.json ? "{\"time\":\"%s.%03ldZ\",\"level\":\"%s\",\"who\":\""
-                          : "%s.%03ldZ %-5s ",
-               stamp, now.tv_nsec / 1000000, level_words[level]);
-    put_text(&line, buf_view(&name), state.json);
-    buf_str(&line, state.json ? "\",\"message\":\"" : ": ");
-    put_text(&line, buf_view(&clean), state.json);
-    buf_str(&line, state.json ? "\"}\n" : "\n");
-
-    /* One write, so that lines of several processes on one terminal do not mix. */
-    ssize_t ignored = state.muted ? 0 : write(STDERR_FILENO, line.p, line.n);
-    (void)ignored;
+    if (!state.muted)
+        write_line(&now, level, buf_view(&name), buf_view(&clean));
     tell(&(struct log_record){
         .level = level,
         .at = (uint64_t)now.tv_sec * 1000 + (uint64_t)now.tv_nsec / 1000000,

@@ -1,9 +1,13 @@
 /*
  * log: one line on stderr per event, as text or as JSON.
  *
- * The log's settings and its list of secrets are the only global state of the program. Every line
- * passes the redactor on its way out, and so must everything else that shows peers' bytes to a
- * person (dumps, traces, error texts): log_redact is that one redactor.
+ * The log, with its list of secrets, is the only global state of the program, but for a limit of
+ * our process (io/kin.c). Every line passes the redactor on its way out, and so must everything
+ * else that shows peers' bytes to a person (dumps, traces, error texts): log_redact is that one
+ * redactor.
+ *
+ * Nobody waits for who reads stderr, but for a moment: lines that do not get through are counted,
+ * and the next one that does is preceded by how many there were.
  */
 #ifndef RIALTO_BASE_LOG_H
 #define RIALTO_BASE_LOG_H

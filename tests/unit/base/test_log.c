@@ -203,6 +203,55 @@ static void test_listener(void **state)
     buf_fini(&l.text);
 }
 
+/* What is in the pipe now. */
+static void drain(int fd, struct buf *got)
+{
+    char block[4096];
+
+    for (ssize_t n; (n = read(fd, block, sizeof block)) > 0;)
+        buf_bytes(got, block, (size_t)n);
+}
+
+/* A host that did not read our stderr stopped us for ever, in the middle of a line of one server,
+ * and with it all the others. The alarm ends this test if it does. */
+static void test_nobody_reads(void **state)
+{
+    struct buf got = {0}, wanted = {0};
+    int ends[2], before = dup(STDERR_FILENO);
+
+    (void)state;
+    assert_int_equal(pipe(ends), 0);
+    assert_int_equal(fcntl(ends[0], F_SETFL, O_NONBLOCK), 0);
+    assert_true(fcntl(ends[1], F_SETPIPE_SZ, 8192) >= 0);
+    dup2(ends[1], STDERR_FILENO);
+    log_set_json(false);
+    alarm(30);
+    buf_str(&wanted, "alias: ");
+    for (int i = 0; i < 20000; i++)
+        buf_char(&wanted, 'x');
+    log_info("alias", "%s", buf_cstr(&wanted) + strlen("alias: "));
+    for (int i = 0; i < 1000; i++)
+        log_info("alias", "lost");
+    drain(ends[0], &got);
+    for (int i = 0; i < 5; i++) {
+        log_info("alias", "line %d", i);
+        drain(ends[0], &got);
+    }
+    alarm(0);
+    dup2(before, STDERR_FILENO);
+    close(before);
+    close(ends[0]);
+    close(ends[1]);
+    /* The line that was begun is whole, and those that did not get through are counted. */
+    buf_char(&wanted, '\n');
+    assert_non_null(strstr(buf_cstr(&got), buf_cstr(&wanted)));
+    assert_non_null(strstr(got.p, "Z warn  log: 1001 lines were lost: nobody read them in time\n"));
+    assert_non_null(strstr(got.p, "alias: line 4\n"));
+    assert_null(strstr(got.p, "alias: lost"));
+    buf_fini(&got);
+    buf_fini(&wanted);
+}
+
 /* Muting is for commands that show log lines in their own way: only the listener gets them. */
 static void test_muted(void **state)
 {
@@ -268,6 +317,7 @@ int main(void)
         cmocka_unit_test_teardown(test_lines, forget),
         cmocka_unit_test_teardown(test_lines_are_text, forget),
         cmocka_unit_test_teardown(test_listener, forget),
+        cmocka_unit_test_teardown(test_nobody_reads, forget),
         cmocka_unit_test_teardown(test_muted, forget),
         cmocka_unit_test_teardown(test_levels, forget),
         cmocka_unit_test(test_seldom),
