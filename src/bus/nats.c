@@ -16,6 +16,7 @@ enum {
     FRESH_MS = 10000,            /* after a reconnect: other clients may still be reconnecting */
     AGAIN_MS = 250,
     STREAM_AGAIN_MS = 3000, /* longer than LISTEN_AGAIN_MS (nats_sub.c): consumers come first */
+    LATE_MS = 5000,         /* a stream that finds another leader answers sooner */
     ASK_MS = 1, /* how long we collect messages before one PING asks about all of them */
 };
 
@@ -28,6 +29,12 @@ struct nats_unsure {
     uint64_t place;  /* position among all that was sent */
     uint64_t number; /* of a publication, or 0 */
     uint64_t leg;    /* a subscription, or 0 */
+};
+
+/* JetStream: a publication whose answer has not come. */
+struct nats_unstored {
+    struct list node;
+    uint64_t number, since;
 };
 
 /* A stream that must be there before the first message is published to it. */
@@ -77,17 +84,23 @@ void nats_make_sure(struct nats_client *e, uint64_t leg)
     unsure_add(e, 0, leg);
 }
 
+/* In JetStream only publications that are late are asked about: the server had them, and has not
+ * stored them. */
 void nats_pong(struct nats_client *e)
 {
+    BUF_SCOPED late = {0};
     struct nats_unsure *u;
 
     while ((u = LIST_FIRST(&e->unsure, struct nats_unsure, node)) && u->place <= e->asked_upto) {
         if (u->leg)
             nats_sub_is_sure(e, u->leg);
-        if (u->number)
+        if (u->number && e->options->jetstream)
+            buf_bytes(&late, &u->number, sizeof u->number);
+        else if (u->number)
             engine_sent(e->bus, u->number, BUS_SENT);
         unsure_free(u);
     }
+    engine_again(e->bus, &late);
     ask_soon(e);
 }
 
@@ -110,6 +123,52 @@ static void park(struct nats_client *e, uint64_t number, uint64_t wait_ms)
         timer_set(loop_timers(e->loop), &e->again, wait_ms);
 }
 
+/* --- what JetStream has stored --- */
+
+static void unstored_drop(struct nats_client *e, uint64_t number)
+{
+    struct nats_unstored *u = idmap_take(&e->by_number, number);
+
+    if (u)
+        list_remove(&u->node);
+    mem_free(u);
+}
+
+static void unstored_add(struct nats_client *e, uint64_t number)
+{
+    struct nats_unstored *u = MEM_NEW(struct nats_unstored);
+
+    unstored_drop(e, number);
+    u->number = number;
+    u->since = loop_now(e->loop);
+    idmap_put(&e->by_number, number, u);
+    list_append(&e->unstored, &u->node);
+    if (!timer_is_set(&e->late))
+        timer_set(loop_timers(e->loop), &e->late, LATE_MS);
+}
+
+/*
+ * While a stream has no leader, the server drops what is published to it and says nothing. What is
+ * not answered in time is published again, once the server has answered a PING: one that stands
+ * still will answer all. The stream keeps one of each.
+ */
+static void on_late(struct timer *t)
+{
+    struct nats_client *e = CONTAINER_OF(t, struct nats_client, late);
+    uint64_t now = loop_now(e->loop), upto = now - LATE_MS;
+    struct nats_unstored *u;
+    size_t n = 0;
+
+    for (; (u = LIST_FIRST(&e->unstored, struct nats_unstored, node)) && u->since <= upto; n++) {
+        unsure_add(e, u->number, 0);
+        unstored_drop(e, u->number);
+    }
+    if (n)
+        log_warn("nats", "no answer about %zu messages: they are published once more", n);
+    if (u)
+        timer_set(loop_timers(e->loop), &e->late, u->since - upto);
+}
+
 /* The message had no subscriber; the server reports this before it answers the next PING. */
 static void on_unheard(struct nats_client *e, uint64_t number)
 {
@@ -128,6 +187,7 @@ static void on_stored(struct nats_client *e, uint64_t number, const struct nats_
 {
     struct span text = op->payload;
 
+    unstored_drop(e, number);
     if (nats_headers_status(op->headers)) { /* the stream was deleted: the message is not stored */
         if (!timer_is_set(&e->again))
             log_warn("nats", "a stream is gone: what is not stored yet is published once more");
@@ -261,7 +321,9 @@ static void put_message(struct nats_client *e, uint64_t number, struct span topi
     nats_write_pub(nats_link_out(e), buf_view(&subject), buf_view(&reply), buf_view(&e->headers),
                    m->body);
     nats_link_wrote(e);
-    if (!jet)
+    if (jet)
+        unstored_add(e, number);
+    else
         unsure_add(e, number, 0);
 }
 
@@ -303,6 +365,7 @@ void nats_up(struct nats_client *e)
 
 void nats_down(struct nats_client *e)
 {
+    struct nats_unstored *s;
     struct nats_unsure *u;
     size_t at = 0;
     struct span key;
@@ -311,10 +374,13 @@ void nats_down(struct nats_client *e)
     timer_clear(loop_timers(e->loop), &e->tick);
     timer_clear(loop_timers(e->loop), &e->ask);
     timer_clear(loop_timers(e->loop), &e->again);
+    timer_clear(loop_timers(e->loop), &e->late);
     nats_subs_drop(e);
     nats_wishes_drop(e);
     while ((u = LIST_FIRST(&e->unsure, struct nats_unsure, node)))
         unsure_free(u);
+    while ((s = LIST_FIRST(&e->unstored, struct nats_unstored, node)))
+        unstored_drop(e, s->number);
     e->asked_upto = e->last_unsure;
     buf_reset(&e->parked, 0);
     while (map_next(&e->roots, &at, &key, &root))
@@ -350,6 +416,7 @@ void nats_free(struct nats_client *e)
     idmap_fini(&e->legs);
     idmap_fini(&e->items);
     idmap_fini(&e->wishes);
+    idmap_fini(&e->by_number);
     buf_fini(&e->headers);
     mem_free(e);
 }
@@ -373,9 +440,11 @@ static void *open_engine(struct bus *b, struct loop *loop, const struct bus_opti
     e->tick.fire = on_tick;
     e->ask.fire = on_ask;
     e->again.fire = on_again;
+    e->late.fire = on_late;
     id_token(token);
     snprintf(e->inbox, sizeof e->inbox, "_INBOX.%s", token);
     list_init(&e->unsure);
+    list_init(&e->unstored);
     list_init(&e->subs);
     return e;
 }

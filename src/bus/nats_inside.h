@@ -78,8 +78,11 @@ struct nats_client {
     struct buf headers; /* of the message that is being written */
     struct list unsure; /* of struct nats_unsure: sent, but perhaps not arrived */
     uint64_t last_unsure, asked_upto;
-    struct timer ask;     /* sends the PING that asks about `unsure` */
-    uint64_t fresh_until; /* see is_fresh */
+    struct list unstored;   /* of struct nats_unstored, the oldest first */
+    struct idmap by_number; /* the same */
+    struct timer late;      /* publishes them again */
+    struct timer ask;       /* sends the PING that asks about `unsure` */
+    uint64_t fresh_until;   /* see is_fresh */
     bool was_up;
     struct buf parked;  /* numbers of messages that cannot be sent yet, and stay in the outbox */
     struct timer again; /* publishes the parked messages */

@@ -1,5 +1,6 @@
 // The NATS engine on a real nats-server, with the npm client as the other side.
 import assert from 'node:assert/strict';
+import net from 'node:net';
 import { after, describe, test } from 'node:test';
 import { makeCertificate, startNats } from './brokers.mjs';
 import { Probe, startProbe } from './bus_probe.mjs';
@@ -415,6 +416,43 @@ test('JetStream: a stream that is deleted under us comes back, and nothing is mi
   assert.deepEqual(numbers(probe.messages()), [1, 3]);
   assert.equal((await streams.info('rialto_unheard')).state.messages, 1);
   assert.match(probe.stderr, /a stream is gone/);
+  assert.equal(probe.of('down').length, 0);
+});
+
+/** The address of a server behind which `cut(text)` says what of each chunk that clients send gets there. */
+async function through(t, server, cut) {
+  const proxy = net.createServer((client) => {
+    const there = net.connect(server.port, '127.0.0.1');
+    for (const end of [client, there]) end.on('error', () => {}).on('close', () => { client.destroy(); there.destroy(); });
+    client.on('data', (d) => there.write(cut(d.toString('latin1')), 'latin1'));
+    there.pipe(client);
+  });
+  await new Promise((resolve) => { proxy.listen(0, '127.0.0.1', resolve); });
+  t.after(() => proxy.close());
+  return `nats://127.0.0.1:${proxy.address().port}`;
+}
+
+// While a stream has no leader the server drops what is published to it, and says nothing. The message
+// then waited for its end in the outbox; only a reconnect would have sent it again.
+test('JetStream: what is not answered is published once more, and stored once', async (t) => {
+  let left = 0;
+  const drop = (text) => {
+    for (let m; left > 0 && (m = text.match(/HPUB \S*unled\.x[^\r]* (\d+)\r\n/)); left--) {
+      text = text.slice(0, m.index) + text.slice(m.index + m[0].length + Number(m[1]) + 2);
+    }
+    return text;
+  };
+  const probe = await startProbe(t, await through(t, jet, drop), keeping);
+  await probe.sub('s', 'unled.x', 'g');
+  probe.pub('unled.x', { body: { n: 1 } });
+  await probe.wait('sent');
+  left = 2;
+  for (const n of [2, 3, 4]) probe.pub('unled.x', { body: { n } });
+  await probe.wait('sent', 4);
+  assert.ok(probe.of('sent').every((e) => e.how === 'sent'));
+  await until('all of them', () => probe.messages().length >= 4);
+  assert.deepEqual(numbers(probe.messages()), upTo(4));
+  assert.match(probe.stderr, /no answer about 2 messages/);
   assert.equal(probe.of('down').length, 0);
 });
 
