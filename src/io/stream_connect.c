@@ -9,6 +9,10 @@
 
 #include <errno.h>
 
+/* For an address that does not answer, while there is another one: the caller, too, waits only for
+ * seconds. */
+enum { PATIENCE_MS = 2000 };
+
 /*
  * One attempt: look the name up, then try its addresses one by one. The struct lives until the last
  * callback libuv owes us, cancelled or not.
@@ -23,6 +27,7 @@ struct connect {
     struct lookup *lookup;     /* under way, or NULL */
     uv_connect_t request;
     struct addrinfo *found, *next;
+    struct timer patience; /* set while `next` could be tried instead */
     struct deferred later; /* reports, from the loop, a failure that was known at once */
     int code;
     bool cancelled;
@@ -56,6 +61,7 @@ static void on_connected(uv_connect_t *request, int status)
     struct stream *s = c->stream;
 
     loop_enter(c->loop);
+    timer_clear(&c->loop->timers, &c->patience);
     c->stream = NULL;
     if (c->cancelled) {
         connect_free(c);
@@ -64,10 +70,16 @@ static void on_connected(uv_connect_t *request, int status)
         stream_connected(s, tcp ? NULL : c->address);
         finish(c, s, 0);
     } else {
-        stream_close(s, uv_strerror(status));
-        c->code = status;
+        c->code = status == UV_ECANCELED ? UV_ETIMEDOUT : status; /* on_impatient */
+        stream_close(s, uv_strerror(c->code));
         try_next(c);
     }
+}
+
+/* libuv then reports to on_connected. */
+static void on_impatient(struct timer *t)
+{
+    stream_close(CONTAINER_OF(t, struct connect, patience)->stream, uv_strerror(UV_ETIMEDOUT));
 }
 
 static int try_address(struct connect *c, const struct sockaddr *sa)
@@ -80,6 +92,9 @@ static int try_address(struct connect *c, const struct sockaddr *sa)
         stream_close(c->stream, uv_strerror(code));
         c->stream = NULL;
         c->code = code;
+    } else if (c->next) {
+        c->patience.fire = on_impatient;
+        timer_set(&c->loop->timers, &c->patience, PATIENCE_MS);
     }
     return code;
 }
@@ -154,6 +169,7 @@ struct connect *stream_connect(struct loop *l, const char *address,
 void stream_connect_cancel(struct connect *c)
 {
     c->cancelled = true;
+    timer_clear(&c->loop->timers, &c->patience);
     if (c->stream) {
         /* libuv reports the connect as cancelled, and that frees the struct connect. */
         stream_close(c->stream, "cancelled");

@@ -4,6 +4,7 @@
 #include "base/err.h"
 #include "io/listen.h"
 
+#include <arpa/inet.h>
 #include <dlfcn.h>
 #include <netdb.h>
 #include <stdatomic.h>
@@ -12,7 +13,8 @@ enum { NAP_MS = 1500 };
 
 static atomic_int asked, answered;
 
-/* Replaces the system's function: "slow.test" is answered only after a while. */
+/* Replaces the system's function: "slow.test" is answered only after a while,
+ * "two.test" has two addresses. */
 int getaddrinfo(const char *host, const char *service, const struct addrinfo *hints,
                 struct addrinfo **found)
 {
@@ -27,6 +29,8 @@ int getaddrinfo(const char *host, const char *service, const struct addrinfo *hi
         return EAI_AGAIN;
     }
     *(void **)&system = dlsym(RTLD_NEXT, "getaddrinfo");
+    if (strcmp(host, "two.test") == 0 && system("127.0.0.2", service, hints, found) == 0)
+        return system("127.0.0.1", service, hints, &(*found)->ai_next);
     return system(host, service, hints, found);
 }
 
@@ -68,6 +72,56 @@ static void test_a_name_is_found(void **state)
     stream_close(a.stream, "enough");
     listener_close(ls);
     loop_free(l);
+}
+
+/* A server that has no room for more connections, and answers none: a host that is turned off, or
+ * behind a firewall, looks like that. */
+static int open_full(int port, int fillers[3])
+{
+    struct sockaddr_in at = {.sin_family = AF_INET, .sin_port = htons((uint16_t)port)};
+    int full = socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0);
+
+    inet_pton(AF_INET, "127.0.0.2", &at.sin_addr);
+    assert_int_equal(bind(full, (struct sockaddr *)&at, sizeof at), 0);
+    assert_int_equal(listen(full, 0), 0);
+    for (int i = 0; i < 3; i++) {
+        fillers[i] = socket(AF_INET, SOCK_STREAM | SOCK_NONBLOCK | SOCK_CLOEXEC, 0);
+        connect(fillers[i], (struct sockaddr *)&at, sizeof at);
+    }
+    return full;
+}
+
+/* The next address was tried only when the kernel gave the first one up, after two minutes: a host
+ * whose first address does not answer was never reached, because callers wait for seconds. */
+static void test_an_address_that_does_not_answer(void **state)
+{
+    struct loop *l = loop_new();
+    struct err err;
+    struct attempt a = {0};
+    char address[64];
+    int fillers[3];
+
+    (void)state;
+    struct listener *ls = listener_open(l, "127.0.0.1:0", on_accept, NULL, &err);
+    assert_non_null(ls);
+    int full = open_full(listener_port(ls), fillers);
+    snprintf(address, sizeof address, "two.test:%d", listener_port(ls));
+    stream_connect(l, address, on_done, &a);
+    WAIT_MS(l, a.n_done == 1, 4500);
+    assert_int_equal(a.code, 0);
+    stream_close(a.stream, "enough");
+    /* Who leaves meanwhile hears nothing more. */
+    a = (struct attempt){0};
+    struct connect *c = stream_connect(l, address, on_done, &a);
+    run_for(l, 200);
+    stream_connect_cancel(c);
+    run_for(l, 2000);
+    assert_int_equal(a.n_done, 0);
+    listener_close(ls);
+    loop_free(l);
+    for (int i = 0; i < 3; i++)
+        close(fillers[i]);
+    close(full);
 }
 
 static void test_a_name_that_nobody_has(void **state)
@@ -119,6 +173,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_a_name_is_found),
+        cmocka_unit_test(test_an_address_that_does_not_answer),
         cmocka_unit_test(test_a_name_that_nobody_has),
         cmocka_unit_test(test_leaving_does_not_wait_for_an_answer),
         cmocka_unit_test(test_a_late_answer),
