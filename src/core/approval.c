@@ -126,9 +126,9 @@ void approval_hold(struct call *c, const struct request *request)
     call_keep(c, request);
     /* A consent is for one call: if the consumer resumed this call by another call, a person would
      * be asked in every round. So questions of the server come as asks on this call. */
-    c->comes_back = c->answers & ANSWERS_BY_RETRY;
-    c->kept.request.answers &= ~(unsigned)ANSWERS_BY_RETRY;
-    c->answers &= ~(unsigned)ANSWERS_BY_RETRY;
+    if (c->answers & ANSWERS_BY_RETRY)
+        c->answers ^= ANSWERS_ANY_RETRY;
+    c->kept.request.answers = c->answers;
     c->repeatable = false;
     c->state = CALL_HELD;
     list_append(&c->provider->held, &c->in_provider);
@@ -172,7 +172,7 @@ enum decided approval_decide(struct router *r, uint64_t handle, const struct ver
     const char *objection = write_down(c, verdict->allowed, verdict->by);
     bool allowed = verdict->allowed && !objection;
     c->word = allowed ? WORD_YES : WORD_NO;
-    if (asked && c->comes_back)
+    if (asked && (c->answers & ANSWERS_HELD_RETRY)) /* it got the question as a result */
         return DECIDED;
     if (asked) {
         ask_take_back(c, approval_key);

@@ -56,9 +56,8 @@ struct call {
     struct map uris;           /* standing calls: subscribed resources (wishes.c) */
     uint64_t told[ITEM_KINDS]; /* digests of the lists that the consumer was last told of */
 
-    unsigned rule;   /* while held: the number of the rule that asks for a person; 0 = none */
-    enum word word;  /* while held */
-    bool comes_back; /* while held: the consumer got the question as a result, and calls again */
+    unsigned rule;  /* while held: the number of the rule that asks for a person; 0 = none */
+    enum word word; /* while held */
     uint64_t party;
     bool anybody;
     bool answered; /* by its provider */

@@ -67,6 +67,9 @@ enum {
     ANSWERS_SAMPLING_CONTEXT = 1u << 7, /* a sampling ask may include context of servers */
     /* A consumer of this dialect resumes calls by itself: `input_required` results pass through. */
     ANSWERS_BY_RETRY = 1u << 5,
+    /* A consumer of this dialect whose call was held (approval.h): questions come as asks. */
+    ANSWERS_HELD_RETRY = 1u << 9,
+    ANSWERS_ANY_RETRY = ANSWERS_BY_RETRY | ANSWERS_HELD_RETRY,
     ANSWERS_TASKS = 1u << 8, /* a consumer of this dialect accepts a task as result of a call */
 };
 

@@ -4,7 +4,8 @@ import { test } from 'node:test';
 import {
   exchange, fake, HttpClient, rialto, rialtoBin, runCommand, serve, serveAndConnect, sleep, stdio, until, within, writeConfig, tempDir,
 } from './lib.mjs';
-import { fixtureEntry, ModernClient, MODERN, v1, v2 } from './peers.mjs';
+import { fixtureEntry, META, ModernClient, MODERN, v1, v2 } from './peers.mjs';
+import { listen, RawServer } from './upstream_lib.mjs';
 
 const guarded = (more = {}) => ({
   servers: { files: { ...fake('--name', 'files'), approve: ['ech*'], ...more } },
@@ -108,6 +109,50 @@ for (const era of ['legacy', 'modern']) {
     assert.match(result.content[0].text, /"ann"/);
   });
 }
+
+// An approved call of an agent of the stateless era was answered as if the agent were of the initialize era:
+// structuredContent was wrapped, an error with pages to visit came as it is, and a task was waited for.
+test('an approved call is answered like one that needs no approval', async (t) => {
+  const listed = { list: { outputSchema: { type: 'array', items: { type: 'integer' } } }, visit: {}, task: { execution: { taskSupport: 'required' } } };
+  const results = {
+    list: { result: { resultType: 'complete', content: [], structuredContent: [1, 2] } },
+    visit: { error: { code: -32042, message: 'visit', data: { elicitations: [{ mode: 'url', elicitationId: 'e', url: 'https://x.example/', message: 'go' }] } } },
+    task: { result: { task: { taskId: 't1', status: 'working', createdAt: '2026-01-01T00:00:00Z', lastUpdatedAt: '2026-01-01T00:00:00Z', ttl: 60_000 } } },
+  };
+  const far = async (name, own) => (await listen(t, new RawServer({
+    ...own,
+    'tools/list': ({ reply }) => reply({ resultType: 'complete', tools: [{ name, inputSchema: { type: 'object' }, ...listed[name] }] }),
+    'tools/call': ({ message, response }) => response.writeHead(200, { 'Content-Type': 'application/json' })
+      .end(JSON.stringify({ jsonrpc: '2.0', id: message.id, ...results[name] })),
+  }).handler)).url;
+  const modern = { 'server/discover': ({ reply }) => reply({ resultType: 'complete', supportedVersions: [MODERN], capabilities: { tools: {} } }) };
+  const legacy = {
+    initialize: ({ reply }) => reply({
+      protocolVersion: '2025-11-25', capabilities: { tools: {}, tasks: { requests: { tools: { call: {} } } } }, serverInfo: { name: 'raw', version: '1' },
+    }),
+  };
+  const servers = {};
+  for (const [name, era] of [['list', 'modern'], ['visit', 'legacy'], ['task', 'legacy']]) {
+    const entry = { url: await far(name, era === 'modern' ? modern : legacy), era };
+    servers[`${name}_free`] = entry;
+    servers[`${name}_held`] = { ...entry, approve: [name], approve_by: 'client' };
+  }
+  const server = await serve(t, { servers });
+  const agent = new ModernClient(server.url, { capabilities: { elicitation: { form: {}, url: {} }, extensions: { [`${META}tasks`]: {} } } });
+  await agent.waitFor(...Object.keys(servers).map((name) => `${name}__${name.split('_')[0]}`));
+  const reply = (name, { requestState, inputRequests }, response) => agent.call(name, {},
+    { requestState, inputResponses: { [Object.keys(inputRequests)[0]]: response } });
+  const read = ({ result, error }) => error ?? result.structuredContent ?? (result.inputRequests ? Object.values(result.inputRequests) : result.resultType);
+  for (const name of Object.keys(listed)) {
+    const [free, asked] = [`${name}_free__${name}`, `${name}_held__${name}`];
+    const direct = await agent.call(free);
+    const approved = await reply(asked, (await agent.call(asked)).result, { action: 'accept', content: {} });
+    assert.deepEqual(read(approved), read(direct), name);
+    if (name !== 'visit') continue;
+    await reply(free, direct.result, { action: 'decline' });
+    await reply(asked, approved.result, { action: 'decline' });
+  }
+});
 
 // --- the operator decides ---
 

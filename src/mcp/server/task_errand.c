@@ -13,7 +13,7 @@ enum { POLL_MS = 1000, POLL_MIN_MS = 20, POLL_MAX_MS = 60 * 1000 };
 
 bool task_errand_for_modern(const struct call *c)
 {
-    return (c->answers & ANSWERS_BY_RETRY) != 0;
+    return (c->answers & ANSWERS_ANY_RETRY) != 0;
 }
 
 struct tasks *task_errand_tasks(const struct mcp_provider *p)

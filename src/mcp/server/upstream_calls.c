@@ -193,7 +193,7 @@ static void call_answered(struct mcp_provider *p, struct sent *sent, const struc
     struct outcome outcome = mcp_outcome_read(m, &text);
     if (sent->made) {
         outcome = as_tools_outcome(sent->made, &outcome, &body);
-    } else if (ok && (p->modern || p->gives_any) && !(sent->call->answers & ANSWERS_BY_RETRY)) {
+    } else if (ok && (p->modern || p->gives_any) && !(sent->call->answers & ANSWERS_ANY_RETRY)) {
         const struct call *c = sent->call;
         bool wrap = c->op == OP_CALL_TOOL && upstream_gives_any(p, span_of(c->name, c->name_n));
         legacy_put_result(&body, c->op, outcome.body, wrap);
@@ -449,7 +449,7 @@ static void on_open(struct peer *self, struct call *call, const struct request *
         struct span extra = SPAN_EMPTY;
         if ((p->offers & OFFERS_TASKS) && r.op == OP_CALL_TOOL)
             extra = upstream_tasks_begin(p, sent, &r);
-        if (p->modern != ((r.answers & ANSWERS_BY_RETRY) != 0))
+        if ((r.answers & ANSWERS_ANY_RETRY) != (p->modern ? ANSWERS_BY_RETRY : 0u))
             upstream_modern_keep(p, sent, &r);
         if (request->goes_on)
             go_on(p, sent, request->goes_on);

@@ -253,7 +253,7 @@ void upstream_tasks_open(struct mcp_provider *p, struct call *call, const struct
 
 struct span upstream_tasks_begin(struct mcp_provider *p, struct sent *sent, struct request *r)
 {
-    bool modern = (r->answers & ANSWERS_BY_RETRY) != 0;
+    bool modern = (r->answers & ANSWERS_ANY_RETRY) != 0;
     bool wanted = modern ? (r->answers & ANSWERS_TASKS) != 0 : r->as_task;
     const struct item *tool = p->modern ? NULL : upstream_tool(p, r->name);
     unsigned flags = tool ? tool->flags : 0;
