@@ -22,7 +22,7 @@ struct router {
     uint64_t last_handle;
     struct idmap calls;
     size_t max_catalog;  /* bytes that one provider may list */
-    struct holding kept; /* copies of requests that wait or may be sent again */
+    struct holding kept; /* copies of requests that wait or may be sent again, and subscriptions */
     struct list providers;
     struct list standing;
     struct list held; /* calls that wait for a person (core/approval.h) */

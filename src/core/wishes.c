@@ -9,6 +9,10 @@
 
 #include <stdio.h>
 
+/* What one consumer may have subscribed to: a client that names ever more and longer URIs must not
+ * fill our memory. */
+enum { WISHES_MAX = 1000, WISHED_URI_MAX = 8 * 1024 };
+
 /* How long calls wait for the confirmation of a wish: enough for many round trips, and too short
  * for a person to take it for a failure. */
 enum { CONFIRM_MS = 2000 };
@@ -77,6 +81,15 @@ struct wished_uri {
     char own[]; /* the provider's URI */
 };
 
+/* Wishes count as memory that is held for peers. */
+static void count_wish(struct router *r, struct span uri, const struct wished_uri *w, bool more)
+{
+    size_t n = sizeof *w + w->n + uri.n;
+
+    if (r->kept.in)
+        holding_set(&r->kept, more ? r->kept.bytes + n : r->kept.bytes - n);
+}
+
 static struct span own_uri(const struct wished_uri *w)
 {
     return span_of(w->own, w->n);
@@ -85,9 +98,13 @@ static struct span own_uri(const struct wished_uri *w)
 /* Removes the wish from the standing call; returns the wish's provider, or NULL. */
 static struct provider *forget_wish(struct call *standing, struct span uri)
 {
-    struct wished_uri *w = map_del(&standing->uris, uri);
+    struct wished_uri *w = map_get(&standing->uris, uri);
     struct provider *p = w ? w->provider : NULL;
 
+    if (!w)
+        return NULL;
+    count_wish(standing->router, uri, w, false);
+    map_del(&standing->uris, uri); /* `uri` may be the map's own copy */
     mem_free(w);
     return p;
 }
@@ -101,6 +118,20 @@ static void remember_wish(struct call *standing, struct span uri, struct provide
     memcpy(w->own, own.p, own.n);
     forget_wish(standing, uri);
     map_put(&standing->uris, uri, w);
+    count_wish(standing->router, uri, w, true);
+}
+
+const char *wishes_refuse(const struct call *standing, struct span uri)
+{
+    struct holding *kept = &standing->router->kept;
+
+    if (uri.n > WISHED_URI_MAX)
+        return "this URI is too long to be subscribed to: 8 KiB is the limit";
+    if (standing->uris.n >= WISHES_MAX && !map_get(&standing->uris, uri))
+        return "too many subscriptions: 1000 is the limit, so end some of them first";
+    return kept->in && !holdings_fit(kept->in, 2 * uri.n)
+               ? "there is no room for another subscription (limits.memory)"
+               : NULL;
 }
 
 /* The standing call's subscription to this resource, or NULL; `uri` gets the consumer's URI. */
@@ -189,8 +220,8 @@ bool wishes_subscribe(struct call *standing, struct span uri)
     struct route route;
     struct request request = {.op = OP_SUBSCRIBE, .name = uri};
 
-    if (!route_find(standing->view, &request, &route) || !route.provider->catalog ||
-        !(route.provider->catalog->offers & OFFERS_SUBSCRIBE))
+    if (wishes_refuse(standing, uri) || !route_find(standing->view, &request, &route) ||
+        !route.provider->catalog || !(route.provider->catalog->offers & OFFERS_SUBSCRIBE))
         return false;
     bool first = !anybody_wishes(standing->router, route.provider, route.own_name);
     bool pending = anybody_pending(standing->router, route.provider, route.own_name) ||
@@ -253,6 +284,7 @@ void wishes_standing_ended(struct call *standing)
     /* The standing call has left the router's list already, so its own wishes do not count here. */
     while (map_next(&uris, &at, &uri, &w)) {
         struct provider *p = ((struct wished_uri *)w)->provider;
+        count_wish(standing->router, uri, w, false);
         if (!anybody_wishes(standing->router, p, own_uri(w)))
             tell_provider(p, OP_UNSUBSCRIBE, "uri", own_uri(w), false);
         mem_free(w);

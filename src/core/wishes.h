@@ -16,9 +16,12 @@
 
 /*
  * Subscribe on the consumer's behalf; the provider is told unless another consumer is subscribed to
- * the resource already. False if no provider offers the resource.
+ * the resource already. False if no provider offers the resource, or wishes_refuse has a reason.
  */
 bool wishes_subscribe(struct call *standing, struct span uri);
+/* Why the consumer may not subscribe to this resource as well, or NULL: there is a limit to what is
+ * remembered. */
+const char *wishes_refuse(const struct call *standing, struct span uri);
 /* Is a subscription of this standing call not confirmed yet? EVENT_SETTLED follows. A provider may
  * never confirm it: the consumer decides how long to wait. */
 bool wishes_pending(const struct call *standing);

@@ -8,6 +8,8 @@ import net from 'node:net';
 import path from 'node:path';
 import { test } from 'node:test';
 import { fake, HttpClient, load, logged, serve, serveAndConnect, sleep, tempDir, until } from './lib.mjs';
+import { ModernClient } from './peers.mjs';
+import { listen, RawServer } from './upstream_lib.mjs';
 
 const { WebSocket } = load('ws');
 const MiB = 1024 * 1024;
@@ -115,4 +117,29 @@ test('clients that do not finish what they send', async (t) => {
   assert.ok(peak(server.pid) - before < 128 * MiB, `${Math.round((peak(server.pid) - before) / MiB)} MiB more`);
   assert.equal((await new HttpClient(server.url).connect()).initialized.serverInfo.name, 'rialto');
   for (const c of clients) c.socket.destroy();
+});
+
+// One agent subscribed to 80 URIs of 10 MB each, and the bridge held 1.5 GiB with a limit of 512 MiB.
+test('subscriptions to very long URIs', async (t) => {
+  const raw = new RawServer({
+    'resources/list': ({ reply }) => reply({ resources: [{ uri: 'x://1', name: 'one' }] }),
+    'resources/subscribe': ({ reply }) => reply({}),
+    initialize: ({ reply }) => reply({
+      protocolVersion: '2025-11-25', capabilities: { tools: {}, resources: { subscribe: true } }, serverInfo: { name: 'raw', version: '1' },
+    }),
+  });
+  const { url } = await listen(t, raw.handler);
+  const { server, client } = await serveAndConnect(t, { servers: { far: { url, era: 'legacy' } } }, ['far__echo']);
+  const uri = `x://${'u'.repeat(MiB)}`;
+  const { error } = await client.request('resources/subscribe', { uri });
+  assert.match(error.message, /too long/);
+  assert.ok((await client.request('resources/subscribe', { uri: 'x://1' })).result);
+  assert.equal(raw.count('resources/subscribe'), 1);
+  const modern = new ModernClient(server.url);
+  const stream = await modern.listen({ resourceSubscriptions: [uri] });
+  assert.match((await until('the refusal', () => stream.messages()[0]?.error)).message, /too long/);
+  const other = await modern.listen({ resourceSubscriptions: [uri.slice(0, 9000), 'x://1'] });
+  const [{ params }] = await other.waitFor('notifications/subscriptions/acknowledged');
+  assert.deepEqual(params.notifications.resourceSubscriptions, ['x://1']);
+  other.close();
 });

@@ -9,8 +9,9 @@
 #include "mcp/agent/welcome.h"
 #include "wire/json_out.h"
 
-/* How long the acknowledgement waits for servers that have not confirmed a subscription. */
-enum { CONFIRM_MS = 3000 };
+/* How long the acknowledgement waits for servers that have not confirmed a subscription; the
+ * largest request, which is kept as long as the subscription lasts. */
+enum { CONFIRM_MS = 3000, LISTEN_MAX = 256 * 1024 };
 
 /* clang-format off */
 static const struct {
@@ -138,6 +139,14 @@ static void acknowledge_when_confirmed(struct modern_request *r)
     }
 }
 
+static void refuse(struct modern_agent *a, const struct mcp_message *m, void *reply,
+                   const char *why)
+{
+    rpc_put_error(a->out->begin(a->owner, reply, MCP_OUT_FINAL), m->rpc.id, RPC_INVALID_PARAMS,
+                  span_str(why), SPAN_EMPTY);
+    a->out->end(a->owner, reply, MCP_OUT_FINAL);
+}
+
 void modern_listen(struct modern_agent *a, const struct mcp_message *m, void *reply,
                    struct span principal, int arg)
 {
@@ -145,10 +154,11 @@ void modern_listen(struct modern_agent *a, const struct mcp_message *m, void *re
 
     (void)principal, (void)arg;
     if (wanted->type != JSON_OBJECT) {
-        rpc_put_error(a->out->begin(a->owner, reply, MCP_OUT_FINAL), m->rpc.id, RPC_INVALID_PARAMS,
-                      SPAN("subscriptions/listen needs params.notifications, an object"),
-                      SPAN_EMPTY);
-        a->out->end(a->owner, reply, MCP_OUT_FINAL);
+        refuse(a, m, reply, "subscriptions/listen needs params.notifications, an object");
+        return;
+    }
+    if (m->rpc.text.n > LISTEN_MAX) {
+        refuse(a, m, reply, "this subscriptions/listen is too long: 256 KiB is the limit");
         return;
     }
     struct json_slot tasks = json_get(wanted->value, "taskIds");

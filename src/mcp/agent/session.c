@@ -248,15 +248,6 @@ static void session_tell(struct mcp_session *s, const struct mcp_message *m)
     call_open(s->host.router, &s->peer, s->host.view, &request, NULL);
 }
 
-/* The agent cancels the request with this raw id. */
-static void session_cancel(struct mcp_session *s, struct span id)
-{
-    const struct agent_request *p = agent_requests_find(&s->pending, id);
-
-    if (p && p->call)
-        call_cancel(p->call, FAIL_CANCELLED);
-}
-
 /* The agent answers one of our asks. */
 static void session_answered(struct mcp_session *s, const struct mcp_message *m)
 {
@@ -462,6 +453,17 @@ static void handle_task_list(struct mcp_session *s, const struct mcp_message *m,
                     "Invalid cursor: take nextCursor of the page before, or start again without");
 }
 
+static void handle_subscribe(struct mcp_session *s, const struct mcp_message *m, void *reply,
+                             int op)
+{
+    session_attach(s);
+    const char *why = wishes_refuse(s->standing, m->slots[SLOT_URI].value);
+    if (why)
+        reply_error(s, reply, m->rpc.id, RPC_INVALID_PARAMS, why);
+    else
+        handle_open(s, m, reply, op);
+}
+
 /* The server gets the request only if no other session is still subscribed to the resource. */
 static void handle_unsubscribe(struct mcp_session *s, const struct mcp_message *m, void *reply,
                                int arg)
@@ -484,10 +486,12 @@ static void handle_cancelled(struct mcp_session *s, const struct mcp_message *m,
                              int arg)
 {
     const struct json_slot *id = &m->slots[SLOT_REQUEST_ID];
+    const struct agent_request *p =
+        id->type == JSON_NONE ? NULL : agent_requests_find(&s->pending, id->value);
 
     (void)reply, (void)arg;
-    if (id->type != JSON_NONE)
-        session_cancel(s, id->value);
+    if (p && p->call)
+        call_cancel(p->call, FAIL_CANCELLED);
 }
 
 /* clang-format off */
@@ -497,7 +501,7 @@ static const struct handler requests[] = {
     {"resources/read", handle_open, OP_READ_RESOURCE},
     {"resources/list", handle_list, ITEM_RESOURCE},
     {"resources/templates/list", handle_list, ITEM_TEMPLATE},
-    {"resources/subscribe", handle_open, OP_SUBSCRIBE},
+    {"resources/subscribe", handle_subscribe, OP_SUBSCRIBE},
     {"resources/unsubscribe", handle_unsubscribe, 0},
     {"prompts/get", handle_open, OP_GET_PROMPT},
     {"prompts/list", handle_list, ITEM_PROMPT},
@@ -531,11 +535,6 @@ static const struct handler *find_handler(const struct handler *rows, size_t n,
     return NULL;
 }
 
-static bool allowed_before_initialize(const struct mcp_message *m)
-{
-    return rpc_method_is(&m->rpc, "initialize") || rpc_method_is(&m->rpc, "ping");
-}
-
 static bool refuse_misleading(struct mcp_session *s, const struct mcp_message *m, void *reply)
 {
     BUF_SCOPED why = {0};
@@ -553,7 +552,7 @@ static const struct handler *admit_request(struct mcp_session *s, const struct m
     static const struct handler other = {NULL, handle_open, OP_OTHER};
     const struct handler *h = find_handler(requests, COUNT_OF(requests), m);
 
-    if (!s->greeted && !allowed_before_initialize(m)) {
+    if (!s->greeted && !rpc_method_is(&m->rpc, "initialize") && !rpc_method_is(&m->rpc, "ping")) {
         reply_error(s, reply, m->rpc.id, RPC_INVALID_REQUEST,
                     "Not initialized: send initialize first");
         return NULL;

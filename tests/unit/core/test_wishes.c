@@ -218,6 +218,33 @@ static void test_a_consumer_leaves_while_its_wishes_are_told(void **state)
     end(&x);
 }
 
+/* One agent had 80 subscriptions to URIs of 10 MB, and the memory for them was never counted. */
+static void test_what_one_consumer_may_subscribe_to_is_limited(void **state)
+{
+    struct fixture x;
+    BUF_SCOPED uri = {0};
+
+    (void)state;
+    begin(&x);
+    struct call *a = attach(&x.ann), *b = attach(&x.bob);
+    for (size_t i = 0; i < 9000; i++)
+        buf_char(&uri, 'u');
+    assert_non_null(wishes_refuse(a, buf_view(&uri)));
+    assert_false(wishes_subscribe(a, buf_view(&uri)));
+    for (unsigned i = 0; i < 1000; i++) {
+        buf_reset(&uri, SIZE_MAX);
+        buf_printf(&uri, "file:///%u", i);
+        assert_true(wishes_subscribe(a, buf_view(&uri)));
+        finish_open(&x);
+    }
+    assert_false(wishes_subscribe(a, SPAN("file:///more")));
+    assert_true(wishes_subscribe(a, SPAN("file:///7")));
+    assert_true(wishes_subscribe(b, SPAN("file:///more")));
+    wishes_unsubscribed(a, SPAN("file:///7"));
+    assert_true(wishes_subscribe(a, SPAN("file:///more")));
+    end(&x);
+}
+
 /* --- log levels --- */
 
 static void test_log_levels_only_get_more_verbose(void **state)
@@ -396,6 +423,7 @@ int main(void)
         cmocka_unit_test(test_the_last_to_leave_unsubscribes),
         cmocka_unit_test(test_a_removed_provider_is_forgotten),
         cmocka_unit_test(test_a_consumer_leaves_while_its_wishes_are_told),
+        cmocka_unit_test(test_what_one_consumer_may_subscribe_to_is_limited),
         cmocka_unit_test(test_log_levels_only_get_more_verbose),
         cmocka_unit_test(test_the_router_itself_answers_nothing),
         cmocka_unit_test(test_own_calls_are_counted_like_others),
