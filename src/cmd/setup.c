@@ -121,13 +121,14 @@ static int carry_out(struct host_setup *s)
     struct buf out = {0};
     bool failed = host_setup_carry_out(s) != 0;
 
-    for (size_t i = 0; !failed && i < s->n; i++)
+    if (failed || s->args->json)
+        return failed ? CMD_FAILED : CMD_FINE;
+    for (size_t i = 0; i < s->n; i++)
         if (host_setup_changes(&s->files[i]))
             buf_printf(&out, "%s: done; %s\n", s->files[i].host->title, s->files[i].host->then);
-    if (!failed)
-        buf_str(&out, "`rialto setup --undo` takes it back.\n");
+    buf_str(&out, "`rialto setup --undo` takes it back.\n");
     cmd_print(&out);
-    return failed ? CMD_FAILED : CMD_FINE;
+    return CMD_FINE;
 }
 
 static int run_plan(struct host_setup *s, bool yes, bool dry)

@@ -407,6 +407,15 @@ test('a host that writes its file while the person is asked keeps it, now and af
   }
 });
 
+// The lines for people came behind the array.
+test('--json prints nothing but JSON, also when it is done', async () => {
+  const h = home('cursor');
+  const { code, stdout } = await h.run('-y', '--json', 'cursor');
+  assert.equal(code, 0);
+  assert.equal(JSON.parse(stdout)[0].host, 'cursor');
+  assert.ok(fs.existsSync(h.config));
+});
+
 test('words that are no hosts, and options that exclude each other', async () => {
   const h = home();
   const typo = await h.run('curser');
