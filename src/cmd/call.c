@@ -370,6 +370,8 @@ static int call_by_daemon(struct daemon *d, struct span status, const struct con
         c->patience = LISTS_MS;
     c->by_daemon = true;
     struct config *stand_in = daemon_stand_in(d, c->server);
+    if (!stand_in)
+        return args_no_server(c->self, config, c->server);
     int code = query_run(stand_in, how, settled, c);
     config_free(stand_in);
     return code;

@@ -526,6 +526,8 @@ struct config *daemon_stand_in(const struct daemon *d, const char *server)
     buf_str(&text, "}}}");
     struct config *c = config_parse(buf_view(&text), CONFIG_JSON, &problems);
     problems_fini(&problems);
+    if (!c)
+        return NULL;
     c->limits.message = ANSWER_MAX;
     c->servers.items[0].socket = arena_span(&c->arena, span_str(d->socket)).p;
     c->servers.items[0].timeout = 0; /* the daemon ends calls that take too long */

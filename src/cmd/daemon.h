@@ -72,7 +72,7 @@ MUST_CHECK int daemon_request(struct daemon *d, const char *path, const char *me
 /*
  * A configuration with one server that is the daemon's server of this name, to be used by a bridge
  * of the command's own: so progress, questions and Ctrl-C work as with a server that the command
- * has started itself. The caller frees it.
+ * has started itself. The caller frees it. NULL: no server can have this name.
  */
 struct config *daemon_stand_in(const struct daemon *d, const char *server);
 

@@ -12,6 +12,7 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <stdio.h>
+#include <termios.h>
 #include <unistd.h>
 
 /* Bounds of the fields of a question and of a typed line. */
@@ -26,8 +27,9 @@ struct posed_question {
 };
 
 struct questionnaire {
+    struct loop *loop;
     int terminal;
-    struct poll *poll;
+    struct poll *poll;   /* NULL: there is no question, and nothing is read */
     struct list waiting; /* the first one is being asked */
     struct buf typed;    /* a line that is not complete */
     questionnaire_done_fn *done;
@@ -204,12 +206,30 @@ static void put_opening(struct buf *out, const struct posed_question *x)
                                    : "\nAgree? y, n, or c to cancel: ");
 }
 
-static void ask_now(const struct questionnaire *q)
+static void on_input(void *owner);
+
+/* Keys are read only while there is a question. All others are for the program that gets the
+ * terminal next, and would stop a call in the background. Those that were typed before the question
+ * are no answer to it. */
+static void mind_keys(struct questionnaire *q)
+{
+    if (current(q) && !q->poll) {
+        tcflush(q->terminal, TCIFLUSH);
+        q->poll = poll_new(q->loop, fcntl(q->terminal, F_DUPFD_CLOEXEC, 0), on_input, q);
+    } else if (!current(q) && q->poll) {
+        poll_close(q->poll);
+        q->poll = NULL;
+        q->typed.n = 0;
+    }
+}
+
+static void ask_now(struct questionnaire *q)
 {
     const struct posed_question *x = current(q);
     BUF_SCOPED out = {0};
     struct span name, field;
 
+    mind_keys(q);
     if (!x)
         return;
     if (!x->field)
@@ -405,10 +425,10 @@ struct questionnaire *questionnaire_new(struct loop *l, questionnaire_done_fn *d
         return NULL;
     struct questionnaire *q = MEM_NEW(struct questionnaire);
     list_init(&q->waiting);
+    q->loop = l;
     q->terminal = fd;
     q->done = done;
     q->owner = owner;
-    q->poll = poll_new(l, fd, on_input, q);
     return q;
 }
 
@@ -418,7 +438,8 @@ void questionnaire_free(struct questionnaire *q)
         return;
     while (current(q))
         free_question(current(q));
-    poll_close(q->poll);
+    mind_keys(q);
+    close(q->terminal);
     buf_fini(&q->typed);
     mem_free(q);
 }

@@ -60,8 +60,8 @@ const both = (dir) => writeConfig(dir, {
 const wasStarted = (dir, name) => fs.existsSync(path.join(dir, `${name}.started`));
 
 // Runs a command on a terminal; `dialogue` is a list of [pattern to wait for, what to type].
-async function atTerminal(t, args, dialogue, { env = {}, columns = 100 } = {}) {
-  const child = start(terminal, [String(columns), '40', rialtoBin, ...args], {
+async function atTerminal(t, args, dialogue, { env = {}, columns = 100, program = rialtoBin } = {}) {
+  const child = start(terminal, [String(columns), '40', program, ...args], {
     stdio: ['pipe', 'pipe', 'inherit'], env: { ...process.env, TERM: 'xterm', ...env },
   });
   t.after(() => child.kill('SIGKILL'));
@@ -159,6 +159,27 @@ test('call asks on a terminal what the server asks: accept, decline, cancel', as
 test('Ctrl-C ends a question', async (t) => {
   const run = await atTerminal(t, ['call', '-c', both(tempDir()), 'odd__form'], [[/y, n, or c/, '\x03']]);
   assert.equal(run.code, 1);
+});
+
+// The terminal was read for as long as a call took: the first key stopped a call in the background, and what was typed
+// for the shell was lost.
+test('a call without a question leaves the keys to the shell', async (t) => {
+  const call = `'${rialtoBin}' call -c '${both(tempDir())}' odd__slow`;
+  for (const script of [`set -m; ${call} & wait; read line; echo "the shell got $line"`, `${call}; read line; echo "the shell got $line"`]) {
+    const { text } = await atTerminal(t, ['-c', script], [[/waiting for slow/, 'ahead\n'], [/at last/], [/the shell got ahead/]], { program: '/bin/bash' });
+    assert.match(text, /at last[^]*the shell got ahead/);
+  }
+});
+
+// A name that no server can have ended the program with a signal.
+test('call by a daemon without a configuration: names that no server can have', async (t) => {
+  const { dir } = await serve(t, null);
+  const env = { XDG_RUNTIME_DIR: dir, HOME: dir, XDG_CONFIG_HOME: dir };
+  for (const name of ['a b', '']) {
+    const { code, stderr } = await rialto(['call', name, 'x'], { env, cwd: dir });
+    assert.equal(code, 2, stderr);
+    assert.match(stderr, new RegExp(`there is no server '${name}'`));
+  }
 });
 
 test('what takes more than a second shows that it goes on, on a terminal only', async (t) => {
