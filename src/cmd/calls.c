@@ -244,6 +244,7 @@ static bool has_ended(struct span call)
 struct calls_follow {
     bool begun;
     int64_t last;            /* the newest call that was seen */
+    char at[32];             /* when it began */
     int64_t open[SHOWN_MAX]; /* calls that were seen and had not ended */
     size_t n_open;
 };
@@ -253,6 +254,28 @@ static bool was_open(const struct calls_follow *f, int64_t id)
     for (size_t i = 0; i < f->n_open; i++)
         if (f->open[i] == id)
             return true;
+    return false;
+}
+
+static void note(struct calls_follow *f, struct span call)
+{
+    BUF_SCOPED scratch = {0};
+
+    f->last = id_of(call);
+    snprintf(f->at, sizeof f->at, "%s", daemon_cstr(call, "at", &scratch));
+}
+
+/* Is it another daemon that answers, which numbers its calls from 1 again? `calls` has the newest
+ * one first. */
+static bool is_another(const struct calls_follow *f, const struct span *calls, size_t n)
+{
+    for (size_t i = 0; i < n && f->last; i++) {
+        int64_t id = id_of(calls[i]);
+        if (id == f->last)
+            return !json_string_is(json_get(calls[i], "at").value, span_str(f->at));
+        if (id < f->last)
+            return i == 0;
+    }
     return false;
 }
 
@@ -286,25 +309,30 @@ static void put_carried(struct buf *out, struct daemon *d, int64_t id)
 
 /* Each call that has ended since the last time; the first time only the last `past` calls. */
 static void put_news(struct buf *out, struct calls_follow *f, struct span list, uint64_t past,
-                     bool json, struct daemon *d)
+                     const struct args *a, struct daemon *d)
 {
     struct span *calls = MEM_ARRAY(struct span, SHOWN_MAX);
     size_t n = collect(list, calls, SHOWN_MAX), n_open = 0;
 
+    if (is_another(f, calls, n)) {
+        cmd_error(a->command, "the daemon was started again");
+        *f = (struct calls_follow){.begun = true};
+    }
     if (!f->begun && n > past)
-        f->last = id_of(calls[past]);
+        note(f, calls[past]);
     f->begun = true;
     struct calls_follow before = *f;
 
     for (size_t i = n; i > 0; i--) {
         struct span call = calls[i - 1];
         int64_t id = id_of(call);
-        f->last = id > f->last ? id : f->last;
+        if (id > f->last)
+            note(f, call);
         if (!has_ended(call)) {
             f->open[n_open++] = id;
         } else if (id > before.last || was_open(&before, id)) {
             struct grid row = {.columns = 7, .untitled = true, .width = {6, 8, 12, 24, 7, 9}};
-            if (json) {
+            if (a->json) {
                 buf_span(out, call);
                 buf_char(out, '\n');
             } else {
@@ -341,7 +369,7 @@ static int follow(struct daemon *d, const struct args *a, const struct wish *w)
         }
         lost = failed;
         if (!failed)
-            put_news(&out, f, buf_view(&answer), w->n, a->json, d);
+            put_news(&out, f, buf_view(&answer), w->n, a, d);
         cmd_print(&out);
         fflush(stdout);
         buf_fini(&answer);

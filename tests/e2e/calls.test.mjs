@@ -4,6 +4,7 @@ import { test } from 'node:test';
 import {
   exchange, fake, HttpClient, rialto, rialtoBin, serve, serveAndConnect, start, until, within,
 } from './lib.mjs';
+import { home } from './daemon_lib.mjs';
 
 const get = async (server, where, headers = {}) => {
   const answer = await exchange(`${server.origin}${where}`, { method: 'GET', headers });
@@ -141,6 +142,30 @@ test('rialto calls -f shows each call when it has ended', async (t) => {
   assert.equal(text.trim().split('\n').filter((line) => /^\S/.test(line)).length, 3, text);
   child.kill('SIGINT');
   assert.equal(await within(10_000, 'its end', ended), 0);
+});
+
+// The next daemon counts from 1 again. When it was there before `calls -f` looked, its calls had numbers that were known,
+// and were not shown.
+test('rialto calls -f notices a daemon that was started again at once', async (t) => {
+  const h = home(t, { servers: { f: fake() } });
+  const call = async () => {
+    const { code, stderr } = await rialto(['call', '--daemon', '-c', h.file, 'f', 'echo', 'message=x'], { env: h.env, cwd: h.dir });
+    assert.equal(code, 0, stderr);
+  };
+  const first = await h.serve();
+  await call();
+  const child = start(rialtoBin, ['calls', '-f', '-c', h.file], { env: { ...process.env, ...h.env }, cwd: h.dir, stdio: ['ignore', 'pipe', 'ignore'] });
+  t.after(() => child.kill('SIGKILL'));
+  let text = '';
+  child.stdout.on('data', (d) => { text += d; });
+  const rows = () => text.match(/echo +ok/g)?.length;
+  await until('the first call', () => rows() === 1);
+  child.kill('SIGSTOP');
+  await first.stop();
+  await h.serve();
+  await call();
+  child.kill('SIGCONT');
+  await until('the second call', () => rows() === 2);
 });
 
 // `rialto calls -f | head -1` went on for ever, looking at a daemon for nobody.
