@@ -3,7 +3,7 @@
 import assert from 'node:assert/strict';
 import path from 'node:path';
 import { after, before, test } from 'node:test';
-import { exchange, fake, root, serve, serveAndConnect, until } from './lib.mjs';
+import { exchange, fake, root, serve, serveAndConnect, sleep, until } from './lib.mjs';
 import { launch } from './browser_chromium_lib.mjs';
 import { accessible, LONG, open as openPage, shoot, shows } from './page_lib.mjs';
 import { fixtureEntry, ModernClient, node22 } from './peers.mjs';
@@ -162,6 +162,28 @@ test('a task: its state and its result', async (t) => {
   await shows(page, '.progress', /Task working/);
   await agent.call('up__go');
   await shows(page, '.result', /slow/);
+});
+
+// Cancel only stopped the page's questions: the task went on, and the page said that it was cancelled.
+test('Cancel ends a task; leaving the view does not', async (t) => {
+  const script = path.join(root, 'tests/fixture/task_server.mjs');
+  const server = await serve(t, { control: 'off', servers: { up: { command: node22, args: [script, 'modern'] } } });
+  await new ModernClient(server.url).waitFor('up__plain');
+  const page = await open(t, server.origin, 'tools/up__slow');
+  const rows = page.getByRole('region', { name: 'Tasks' }).locator('tbody tr');
+  const begin = async () => {
+    await press(page, 'Call');
+    await shows(page, '.progress', /Task working/);
+  };
+  const states = async () => (await rows.allInnerTexts()).map((row) => /cancelled|working/.exec(row)?.[0]).sort().join();
+  await begin();
+  await press(page, 'Cancel');
+  await shows(page, '.progress', /^Cancelled after/);
+  await begin();
+  await page.goto(`${server.origin}/#/calls`);
+  await until('a task of each state', async () => await states() === 'cancelled,working', LONG);
+  await sleep(700); // longer than the page waits before it asks again
+  assert.equal(await states(), 'cancelled,working');
 });
 
 // An invalid time in a task of one server left the list of all tasks empty.

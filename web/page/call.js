@@ -5,9 +5,13 @@ import { answers } from './questions.js';
 
 const ROUNDS = 30; // of questions
 
-/** Waits for the end of a task: asks when the daemon says that tasks have changed, and at the server's poll interval. */
-async function taskEnd(task, { server, signal, tell }) {
+/**
+ * Waits for the end of a task: asks when the daemon says that tasks have changed, and at the server's poll interval. A person
+ * who cancels ends the task; one who has left the view (`stays`) does not.
+ */
+async function taskEnd(task, { server, signal, tell, stays }) {
   let wake = () => {};
+  signal.addEventListener('abort', () => wake());
   const off = on('tasks', () => wake());
   const asked = new Set();
   const id = `"taskId":${JSON.stringify(task.taskId)}`;
@@ -26,6 +30,12 @@ async function taskEnd(task, { server, signal, tell }) {
       if (said === null) await send('tasks/cancel', id, { server, name: task.taskId, tasks: true, progress: false });
       else await send('tasks/update', `${id},"inputResponses":${said}`, { server, signal, name: task.taskId, tasks: true, progress: false });
     }
+  } catch (error) {
+    if (error.name === 'AbortError' && stays()) {
+      const { message } = await send('tasks/cancel', id, { server, name: task.taskId, tasks: true, progress: false });
+      if (message.error) throw new Error(message.error.message);
+    }
+    throw error;
   } finally {
     off();
   }
@@ -33,7 +43,7 @@ async function taskEnd(task, { server, signal, tell }) {
 
 /**
  * Sends `method` with `members` and answers the server's questions until there is a result. `tell` is called with {progress},
- * {log} and {task}. Gives {message, text}, with `task` when the result is that of a task; null when the person cancelled.
+ * {log} and {task}; `stays` says whether its view is still open. Gives {message, text}, with `task` when the result is that of a task; null when the person cancelled.
  */
 export async function request(method, members, { signal, tell, ...options }) {
   let retry = '';

@@ -191,7 +191,7 @@ function stage(item, kind, scope) {
       shown.hidden = true;
       put(state, 'Running');
       try {
-        showAnswer(await request(kinds[kind].method, members, { ...options, signal: control.signal, tell }), began);
+        showAnswer(await request(kinds[kind].method, members, { ...options, signal: control.signal, tell, stays: () => scope.open }), began);
       } catch (error) {
         if (scope.open) end(error.name === 'AbortError' ? `Cancelled after ${took(Date.now() - began)}.` : `It could not be sent: ${error.message}`);
       }
