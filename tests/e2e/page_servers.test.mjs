@@ -59,6 +59,27 @@ test('without a configuration a server is added, and the file is made and follow
   await until('the file without it', () => !/mine/.test(fs.readFileSync(file, 'utf8')), LONG);
 });
 
+// The fields rewrote the entry as soon as they were shown: a value of two lines became two, and blanks at its ends were lost.
+test('editing a server leaves values alone that the fields cannot show', async (t) => {
+  const env = { PROMPT: 'first line\nsecond=line ', PAD: '  two blanks', PLAIN: 'x' };
+  const server = await serve(t, { servers: { mine: { ...fake(), args: ['--name', 'a b'], env } } });
+  const page = await open(t, server.origin, 'servers/mine');
+  const dialog = page.getByRole('dialog');
+  const edit = async (label, value) => {
+    await page.getByRole('button', { name: 'Edit mine' }).click();
+    await dialog.getByLabel(label, { exact: true }).fill(value);
+    await dialog.getByRole('button', { name: 'Save' }).click();
+    await dialog.waitFor({ state: 'detached' });
+  };
+  const written = () => JSON.parse(fs.readFileSync(server.config, 'utf8')).servers.mine;
+  await edit('Arguments', '--name other');
+  await until('the file', () => written().args[1] === 'other');
+  assert.deepEqual(written().env, env);
+  await edit('Environment', 'PLAIN=y');
+  await until('the file', () => written().env.PLAIN === 'y');
+  assert.deepEqual(written().env, { ...env, PLAIN: 'y' });
+});
+
 test('a rejected configuration is an alert with file, line and reason, in every view, until it is mended', async (t) => {
   const { server } = await serveAndConnect(t, { control: 'off', servers: { alpha: fake() } }, ['alpha__echo']);
   const page = await open(t, server.origin, 'log');

@@ -8,6 +8,10 @@ export function words(text) {
   return (text.match(/(?:"(?:[^"\\]|\\.)*"|'[^']*'|\S)+/g) ?? []).map(bare);
 }
 const unwords = (args) => args.map((a) => (/^[^\s"']+$/.test(a) ? a : `"${a.replace(/(["\\])/g, '\\$1')}"`)).join(' ');
+// A value of several lines, or with blanks around it, has no line of its own: it is only in the JSON.
+const isLine = (value) => `${value}` === `${value}`.trim() && !/[\r\n]/.test(value);
+const unlines = (values, between) => Object.entries(values ?? {}).filter(([, v]) => isLine(v)).map(([k, v]) => `${k}${between}${v}`).join('\n');
+const others = (values) => Object.fromEntries(Object.entries(values ?? {}).filter(([, v]) => !isLine(v)));
 const lines = (text, by) => Object.fromEntries(text.split('\n').map((l) => l.trim()).filter(Boolean).map((l) => { const [, k, v] = l.match(by) ?? [null, l, '']; return [k.trim(), v.trim()]; }));
 
 let ids = 0;
@@ -33,24 +37,41 @@ const area = (value, rows) => make('textarea', { value, rows, spellcheck: false,
  */
 export async function entryDialog(title, name, entry, send) {
   const named = field('Name', input(name));
-  const command = field('Command', input(entry.command ?? ''), 'A program to start on this machine');
-  const args = field('Arguments', input(unwords(entry.args ?? [])), 'In words, as in a shell');
-  const url = field('URL', input(entry.url ?? ''), 'Or the address of a server that runs already');
-  const env = field('Environment', area(Object.entries(entry.env ?? {}).map(([k, v]) => `${k}=${v}`).join('\n'), 2), 'NAME=value, one on each line; ${NAME} takes it from a secret or the environment');
-  const headers = field('Headers', area(Object.entries(entry.headers ?? {}).map(([k, v]) => `${k}: ${v}`).join('\n'), 2), 'Name: value, one on each line');
+  const command = field('Command', input(), 'A program to start on this machine');
+  const args = field('Arguments', input(), 'In words, as in a shell');
+  const url = field('URL', input(), 'Or the address of a server that runs already');
+  const env = field('Environment', area('', 2), 'NAME=value, one on each line; ${NAME} takes it from a secret or the environment');
+  const headers = field('Headers', area('', 2), 'Name: value, one on each line');
   const json = field('Entry as JSON', area('', 8));
   const wrong = make('p', { className: 'error', hidden: true, attributes: { role: 'alert' } });
   const fields = [command, args, url, env, headers];
 
-  /** The entry: what the fields do not show stays as it was. */
+  /** Shows the entry in the fields. */
+  const show = () => {
+    command.control.value = entry.command ?? '';
+    args.control.value = unwords(Array.isArray(entry.args) ? entry.args.map(String) : []);
+    url.control.value = entry.url ?? '';
+    env.control.value = unlines(entry.env, '=');
+    headers.control.value = unlines(entry.headers, ': ');
+    fields.forEach((f) => { f.shown = f.control.value; });
+  };
+  /** The entry: what the fields do not show, and those that nobody has changed, stay as they were. */
   const read = () => {
     const now = { ...entry };
-    const set = (key, value, empty) => { if (empty) delete now[key]; else now[key] = value; };
-    set('command', command.control.value.trim(), !command.control.value.trim());
-    set('args', words(args.control.value), !args.control.value.trim());
-    set('url', url.control.value.trim(), !url.control.value.trim());
-    set('env', lines(env.control.value, /^([^=]*)=([^]*)$/), !env.control.value.trim());
-    set('headers', lines(headers.control.value, /^([^:]*):([^]*)$/), !headers.control.value.trim());
+    const set = (key, { control, shown }, value, empty = !control.value.trim()) => {
+      if (control.value === shown) return;
+      if (empty) delete now[key];
+      else now[key] = value;
+    };
+    const setLines = (key, of, by) => {
+      const all = { ...others(entry[key]), ...lines(of.control.value, by) };
+      set(key, of, all, !Object.keys(all).length);
+    };
+    set('command', command, command.control.value.trim());
+    set('args', args, words(args.control.value));
+    set('url', url, url.control.value.trim());
+    setLines('env', env, /^([^=]*)=([^]*)$/);
+    setLines('headers', headers, /^([^:]*):([^]*)$/);
     return now;
   };
   const follow = () => {
@@ -63,16 +84,13 @@ export async function entryDialog(title, name, entry, send) {
       const now = JSON.parse(json.control.value);
       if (now === null || typeof now !== 'object' || Array.isArray(now)) throw new Error('must be an object');
       entry = now;
-      command.control.value = now.command ?? '';
-      args.control.value = unwords(Array.isArray(now.args) ? now.args.map(String) : []);
-      url.control.value = now.url ?? '';
-      env.control.value = Object.entries(now.env ?? {}).map(([k, v]) => `${k}=${v}`).join('\n');
-      headers.control.value = Object.entries(now.headers ?? {}).map(([k, v]) => `${k}: ${v}`).join('\n');
+      show();
       json.mark(null);
     } catch (error) {
       json.mark(`is not JSON: ${error.message}`);
     }
   };
+  show();
   follow();
   const valid = () => {
     const isNew = !name;
