@@ -123,6 +123,17 @@ test('references: followed inside the document, JSON where they come round again
   }
 });
 
+// 'required' that is no list, and a format with the name of a member that each object has, ended the page's script.
+test('a schema with strange values has a form', async (t) => {
+  const { server } = await serveAndConnect(t, { control: 'off', servers: { f: forms() } }, ['f__strange']);
+  const page = await openTool(t, server.origin, 'f__strange');
+  assert.equal(await field(page, 'text').getAttribute('aria-required'), 'true');
+  await field(page, 'text').fill('x');
+  await field(page, 'either').fill('y');
+  await call(page);
+  assert.deepEqual(JSON.parse(await sent(page)), { text: 'x', either: 'y' });
+});
+
 // A pattern can take practically for ever to match: the page hung while it was tried.
 test('a pattern that would never end is the server\'s to try', async (t) => {
   const { server } = await serveAndConnect(t, { control: 'off', servers: { f: forms() } }, ['f__endless']);

@@ -39,7 +39,7 @@ const checks = {
     const n = [...value].length;
     if (isNumber(schema.minLength) && n < schema.minLength) return `needs at least ${schema.minLength} characters`;
     if (isNumber(schema.maxLength) && n > schema.maxLength) return `has more than ${schema.maxLength} characters`;
-    const [rule, words] = formats[schema.format] ?? [];
+    const [rule, words] = Object.hasOwn(formats, schema.format) ? formats[schema.format] : [];
     if (rule && !rule.test(value)) return `must be ${words}`;
     return pattern(schema, value);
   },

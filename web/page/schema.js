@@ -24,7 +24,8 @@ function find(root, ref) {
 function merge(base, more) {
   const merged = { ...base, ...more };
   if (base.properties || more.properties) merged.properties = { ...base.properties, ...more.properties };
-  if (Array.isArray(base.required) || Array.isArray(more.required)) merged.required = [...(base.required ?? []), ...(more.required ?? [])];
+  const required = [base.required, more.required].filter(Array.isArray);
+  if (required.length) merged.required = required.flat();
   return merged;
 }
 
