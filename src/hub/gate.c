@@ -249,6 +249,7 @@ void gate_apply(struct gate *g, const struct config *c)
     free_tokens(old, n_old);
     if (any || opened != g->asks)
         tell_ended(g);
+    tell_news(g); /* requests that wait for a judge that was replaced are judged anew */
 }
 
 void gate_on_change(struct gate *g, void (*ended)(void *arg), void (*news)(void *arg), void *arg)

@@ -391,6 +391,19 @@ test('opaque tokens: their issuer is asked, once for many, and again after a whi
   assert.doesNotMatch(server.stderr(), /s:cret|s%3Acret/);
 });
 
+// Who asks the issuer was replaced, with its questions; the request that waited for the answer never ended.
+test('a request that waits for an issuer is judged anew after a reload', async (t) => {
+  let holds = true;
+  const idp = await site(t, () => (holds ? { hold: true } : { body: { active: true, sub: 'alice', aud: AUDIENCE } }));
+  const config = (id) => ({ public_url: PUBLIC, servers: {}, auth: { introspection: { url: `${idp.origin}/ask`, client_id: id } } });
+  const server = await serve(t, config('one'));
+  const waiting = enter(server, 'opaque');
+  await until('the question', () => idp.asked.length);
+  holds = false;
+  fs.writeFileSync(server.config, JSON.stringify({ listen: '127.0.0.1:0', ...config('two') }));
+  assert.equal((await within(15_000, 'the answer', waiting)).status, 200);
+});
+
 test('a revoked opaque token loses what it has open within a minute', async (t) => {
   let active = true;
   const idp = await site(t, () => ({ body: { active, sub: 'alice', aud: AUDIENCE } }));
