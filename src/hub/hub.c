@@ -496,7 +496,7 @@ struct front *hub_front(const struct hub *h)
 
 int hub_edit(struct hub *h, const struct server_edit *e, struct err *err)
 {
-    if (h->stopped)
+    if (h->stopped || !h->follow) /* hub_stop and hub_retire free `follow` */
         return err_set(err, -ECANCELED, "this Rialto is being stopped");
     return follow_edit(h->follow, e, err);
 }
@@ -509,7 +509,7 @@ void hub_on_config(struct hub *h, void (*read)(void *arg), void *arg)
 
 const char *hub_file(const struct hub *h)
 {
-    return h->follow ? follow_file(h->follow) : NULL; /* hub_stop and hub_retire free `follow` */
+    return h->follow ? follow_file(h->follow) : NULL;
 }
 
 const struct narrowing *hub_narrowing(const struct hub *h, const char *view)
@@ -562,7 +562,7 @@ bool hub_look_at_bus(const struct hub *h, struct bus_report *out)
 
 int hub_reload(struct hub *h, struct buf *report, struct err *err)
 {
-    if (h->stopped)
+    if (h->stopped || !h->follow)
         return err_set(err, ERR_CONFIG, "this Rialto is being stopped");
     front_renew_certificates(h->front);
     return follow_now(h->follow, report, err);

@@ -99,6 +99,21 @@ test('a daemon that is stopped while the one before it still works ends all of i
   assert.ok(!isAlive(program));
 });
 
+// It has no configuration to read any more: SIGHUP made it crash, and its calls were lost.
+test('the old process ignores a signal to reload', async (t) => {
+  const log = path.join(tempDir(), 'calls');
+  const server = await serve(t, { servers: { n: { ...counting(log), concurrency: 0 } } });
+  const client = await new HttpClient(server.url).connect();
+  await client.waitFor('n__count');
+  const late = client.call('n__count', { ms: 3000, who: 'late' });
+  await until('the slow call', () => fs.existsSync(log));
+  await upgraded(server);
+  const old = descendants(server.pid).find(({ pid }) => fs.readFileSync(`/proc/${pid}/cmdline`, 'utf8').includes('\0serve\0'));
+  process.kill(old.pid, 'SIGHUP');
+  assert.equal((await late).result?.content[0].text, 'counted');
+  await oldIsGone(server);
+});
+
 test('a program that cannot take over leaves the old daemon serving', async (t) => {
   const server = await serve(t, { servers: { a: fake('--name', 'a') } });
   const client = await new HttpClient(server.url).connect();
