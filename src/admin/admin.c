@@ -57,14 +57,15 @@ static void on_readyz(void *owner, const struct caller *caller, struct http_exch
 {
     struct admin *a = owner;
     bool strict = is_set(req, "strict");
+    struct sight sight = sight_of(a->hub, caller);
 
-    (void)caller, (void)rest;
+    (void)rest;
     if (!admin_wants_get(x, req))
         return;
     int status = health_overall(a, strict) == OVERALL_DOWN ? 503 : 200;
     struct buf *out = http_respond_begin(x, status, "application/json", SPAN_EMPTY);
     buf_char(out, '{');
-    health_put_members(out, a, strict, is_near(x));
+    health_put_members(out, a, strict, is_near(x), &sight);
     buf_str(out, "}\n");
     http_respond_end(x);
 }

@@ -110,7 +110,8 @@ static void put_missing(struct buf *out, const char *alias, const char *state, c
         json_out_redacted(out, "reason", span_str(reason));
 }
 
-void health_put_members(struct buf *out, const struct admin *a, bool strict, bool with_reasons)
+void health_put_members(struct buf *out, const struct admin *a, bool strict, bool with_reasons,
+                        const struct sight *s)
 {
     const char **left_out = find_left_out(a);
 
@@ -118,12 +119,14 @@ void health_put_members(struct buf *out, const struct admin *a, bool strict, boo
     json_out_open(out, "reasons", '[');
     for (const struct provider *p = NULL; (p = bridge_next(a->bridge, p));) {
         const char *why = p->why[0] ? p->why : "it has not come up yet";
-        if (!is_missing(p))
+        if (!is_missing(p) || !sight_shows_server(s, span_str(p->alias)))
             continue;
         put_missing(out, p->alias, health_word(health_of(p)), with_reasons ? why : NULL);
         buf_char(out, '}');
     }
     for (size_t i = 0; left_out[i]; i++) {
+        if (!sight_shows_server(s, span_str(left_out[i])))
+            continue;
         const char *lacks = bridge_lacks(a->bridge, left_out[i]);
         BUF_SCOPED reason = {0};
         buf_printf(&reason, lacks ? "no value for %s" : "the log says why%s", lacks ? lacks : "");

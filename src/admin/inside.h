@@ -73,8 +73,10 @@ enum overall { OVERALL_OK, OVERALL_DEGRADED, OVERALL_DOWN };
 /* `strict`: down as soon as one server is; else only when none is left. */
 enum overall health_overall(const struct admin *a, bool strict);
 const char *health_overall_word(enum overall o);
-/* Append "status":...,"reasons":[...]; error texts only with `with_reasons`. */
-void health_put_members(struct buf *out, const struct admin *a, bool strict, bool with_reasons);
+/* Append "status":...,"reasons":[...] of the servers that are shown; error texts only with
+ * `with_reasons`. */
+void health_put_members(struct buf *out, const struct admin *a, bool strict, bool with_reasons,
+                        const struct sight *s);
 /* Append "missing":[...]: the names of the secrets that the server's entry needs and that are not
  * set. */
 void health_put_lacks(struct buf *out, const struct admin *a, const char *alias);

@@ -306,7 +306,7 @@ void status_put(struct buf *out, const struct admin *a, const struct sight *s)
     uint64_t up = router_timers(a->router)->now - a->started_at;
 
     buf_char(out, '{');
-    health_put_members(out, a, false, !s->narrowed);
+    health_put_members(out, a, false, !s->narrowed, s);
     json_out_str(out, "version", RIALTO_VERSION);
     json_out_number(out, "pid", (uint64_t)getpid());
     put_time(out, "started", a, a->started_at);

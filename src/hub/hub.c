@@ -215,6 +215,7 @@ static void on_root(void *owner, const struct caller *caller, struct http_exchan
                     const struct http_request *req, struct span rest)
 {
     const struct hub *h = owner;
+    const struct narrowing *narrowing;
 
     if (ws_is_wanted(req)) {
         on_mcp(owner, caller, x, req, rest); /* agents that were given no path */
@@ -224,10 +225,14 @@ static void on_root(void *owner, const struct caller *caller, struct http_exchan
         http_refuse(x, 405, "method not allowed", "MCP is at /mcp");
         return;
     }
+    if (!find_narrowing(h, caller, x, req, &narrowing))
+        return;
     struct buf *out =
         http_respond_begin(x, 200, "text/plain; charset=utf-8", SPAN("Vary: Accept\r\n"));
     buf_str(out, "Rialto " RIALTO_VERSION "\n\n/mcp  all servers\n/demo  a web page with tools\n");
     for (struct provider *p = NULL; (p = bridge_next(h->bridge, p));) {
+        if (!narrowing_shows(narrowing, span_str(p->alias)))
+            continue;
         buf_printf(out, "/mcp/%s  %s", p->alias, provider_state_name(p->state));
         if (p->why[0]) {
             BUF_SCOPED why = {0};

@@ -1,7 +1,8 @@
 // A view leaves out resources and prompts as well, by whatever way one tries to get at them.
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
-import { HttpClient, serve } from './lib.mjs';
+import { get, tokenEntry } from './admin_lib.mjs';
+import { fake, HttpClient, serve, until } from './lib.mjs';
 import { fixtureEntry } from './peers.mjs';
 
 // A view chose among tools only: a caller with a view of one harmless tool could read every
@@ -43,4 +44,26 @@ test('views hide resources and prompts, and what is hidden cannot be had', async
   assert.ok((await client.request('prompts/get', { name: 'f__test_simple_prompt' })).result);
   const complete = (name) => client.request('completion/complete', { ref: { type: 'ref/prompt', name }, argument: { name: 'arg1', value: 'p' } });
   assert.ok((await complete('test_prompt_with_arguments')).error);
+});
+
+// The list of addresses at / and the reasons in /status named every server, with its last words.
+test('a viewer of a view is not told of servers outside of it', async (t) => {
+  const server = await serve(t, {
+    servers: {
+      seen: fake(), 'hidden-failing': { command: process.execPath, args: ['-e', 'console.error("no payroll"); process.exit(3)'] },
+      'hidden-left-out': { command: '${NOT_SET_IN_THIS_TEST}' },
+    },
+    views: { few: { servers: ['seen'] } },
+    auth: { tokens: [tokenEntry('op', 'op-token-0123456789'), tokenEntry('eve', 'eve-token-0123456789', { role: 'viewer', view: 'few' })] },
+  });
+  const reasons = async (token) => (await get(server, '/status', { token })).json.reasons.map((r) => r.server);
+  await until('both to be missing', async () => (await reasons('op-token-0123456789')).length === 2);
+  assert.deepEqual(await reasons('eve-token-0123456789'), []);
+  for (const where of ['/', '/status', '/readyz', '/api/servers']) {
+    const { status, text } = await get(server, where, { token: 'eve-token-0123456789', headers: { Accept: '*/*' } });
+    assert.ok(status === 200 || where === '/readyz', `${where}: ${status}`);
+    assert.doesNotMatch(text, /hidden|payroll/, where);
+  }
+  const all = await get(server, '/', { token: 'op-token-0123456789', headers: { Accept: '*/*' } });
+  assert.match(all.text, /\/mcp\/seen .*\n\/mcp\/hidden-failing /);
 });

@@ -10,6 +10,8 @@
 #include <signal.h>
 #include <sys/prctl.h>
 
+static const struct sight all; /* an operator's */
+
 struct fixture {
     struct hub_rig rig;
     struct hub *hub;
@@ -115,7 +117,7 @@ static void test_a_server_that_is_left_out(void **state)
     begin(&x, "servers: {a: {command: FAKE}, b: {command: FAKE, env: {K: '${env:NOT_SET_HERE}'}}}");
     start(&x);
     expect_health(&x, "degraded", "down");
-    health_put_members(&out, x.admin, false, false);
+    health_put_members(&out, x.admin, false, false, &all);
     assert_string_equal(buf_cstr(&out), "\"status\":\"degraded\",\"reasons\":[{\"server\":\"b\","
                                         "\"state\":\"left out\"}]");
     buf_fini(&out);
@@ -131,12 +133,12 @@ static void test_reasons_hide_secrets(void **state)
     begin(&x, "servers: {a: {command: sh, args: [-c, 'echo bad key hunter22 >&2; exit 1']}}");
     log_add_secret(SPAN("hunter22"));
     start(&x);
-    health_put_members(&out, x.admin, false, true);
+    health_put_members(&out, x.admin, false, true, &all);
     assert_non_null(strstr(buf_cstr(&out), "exited with 1"));
     assert_non_null(strstr(buf_cstr(&out), "bad key ***"));
     assert_null(strstr(buf_cstr(&out), "hunter22"));
     out.n = 0;
-    health_put_members(&out, x.admin, false, false);
+    health_put_members(&out, x.admin, false, false, &all);
     assert_null(strstr(buf_cstr(&out), "exited"));
     buf_fini(&out);
     end(&x);
