@@ -26,8 +26,7 @@ static struct span bom_of(struct span text)
     return span_starts(text, SPAN("\xef\xbb\xbf")) ? span_cut(text, 0, 3) : span_cut(text, 0, 0);
 }
 
-/* The text as plain JSON with every byte in its place; false when it is no JSON object. */
-static bool put_plain(struct buf *out, struct span text)
+bool edit_put_plain(struct buf *out, struct span text)
 {
     struct span bom = bom_of(text);
     enum json_type type;
@@ -42,7 +41,7 @@ enum edit_format edit_format_of(struct span text)
 {
     BUF_SCOPED plain = {0};
 
-    return put_plain(&plain, text) ? EDIT_JSON : EDIT_YAML;
+    return edit_put_plain(&plain, text) ? EDIT_JSON : EDIT_YAML;
 }
 
 /* --- a document and the way to the place --- */
@@ -70,7 +69,7 @@ static struct value *read_tree(struct edited *d, enum edit_format format)
         root = yaml_read(&d->arena, text, &problems);
     else if (format == EDIT_TOML)
         root = toml_read(&d->arena, text, &problems);
-    else if (format == EDIT_JSON && put_plain(&d->plain, text))
+    else if (format == EDIT_JSON && edit_put_plain(&d->plain, text))
         root = json_doc_read(&d->arena, buf_view(&d->plain), &problems);
     if (problems.errors)
         root = NULL; /* also when a key occurs twice: it is not clear which one counts */

@@ -23,6 +23,9 @@ struct edit_place {
     bool keeps_empty;                 /* stays when its last entry is taken out */
 };
 
+/* Append the text as plain JSON, with blanks for its comments and trailing commas: every byte has
+ * its place. False when it is no JSON object. */
+bool edit_put_plain(struct buf *out, struct span text);
 /* JSON when it can be read as such, else YAML. */
 enum edit_format edit_format_of(struct span text);
 /* The map of servers of a configuration of ours: `mcpServers` if it has that, else `servers`. */

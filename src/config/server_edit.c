@@ -18,9 +18,10 @@
 static struct value *read_text(struct arena *a, struct span text)
 {
     struct problems problems = {0};
-    struct value *(*const readers[])(struct arena *, struct span, struct problems *) = {
-        [EDIT_JSON] = json_doc_read, [EDIT_YAML] = yaml_read, [EDIT_TOML] = toml_read};
-    struct value *root = readers[edit_format_of(text)](a, text, &problems);
+    BUF_SCOPED plain = {0};
+    struct value *root = edit_put_plain(&plain, text)
+                             ? json_doc_read(a, buf_view(&plain), &problems)
+                             : yaml_read(a, text, &problems);
 
     problems_fini(&problems);
     return root;
@@ -50,38 +51,67 @@ bool server_edit_put_entry(struct buf *out, const char *path, const char *name)
 
 /* --- members that are shown as hidden --- */
 
-static const struct value *twin_of(const struct value *old, const struct value *child, size_t n)
+static const struct value *member_of(const struct value *map, const struct value *member)
 {
-    const struct value *it = old->first;
+    const struct value *it = map->first;
 
-    if (old->type == VALUE_MAP)
-        while (it && !span_eq(value_key(it), value_key(child)))
-            it = it->next;
-    else
-        for (; it && n; n--)
-            it = it->next;
+    while (it && !span_eq(value_key(it), value_key(member)))
+        it = it->next;
     return it;
 }
 
-/* Replaces each text that equals the redacted old text by the old text. False: another text has
- * *** in it, and it is not clear what is meant. */
-static bool restore_hidden(struct value *fresh, const struct value *old)
+static bool is_shown_as(const struct value *old, struct span shown)
 {
-    BUF_SCOPED shown = {0};
+    BUF_SCOPED text = {0};
+
+    if (old->type == VALUE_STRING)
+        log_redact(&text, old->text);
+    return text.n && span_eq(buf_view(&text), shown);
+}
+
+/* The old item that an item of a list stands for: the only one that is shown like it; else the one
+ * at its place, if the list is as long as before and the item before it is the same. */
+static const struct value *item_of(const struct value *list, const struct value *fresh,
+                                   const struct value *item)
+{
+    const struct value *found = NULL, *old = list->first;
+    bool same = list->n == fresh->n;
     size_t n = 0;
 
-    if (fresh->type == VALUE_STRING && memmem(fresh->text.p, fresh->text.n, "***", 3)) {
-        if (!old || old->type != VALUE_STRING)
-            return false;
-        log_redact(&shown, old->text);
-        bool same = span_eq(buf_view(&shown), fresh->text);
-        fresh->text = old->text;
+    for (const struct value *it = list->first; it; it = it->next)
+        if (is_shown_as(it, item->text) && ++n)
+            found = it;
+    if (n == 1)
+        return found;
+    for (const struct value *it = fresh->first; it != item && old; it = it->next, old = old->next)
+        same = list->n == fresh->n && it->type == old->type && span_eq(it->text, old->text);
+    return same ? old : NULL;
+}
+
+static bool hides(const struct value *v)
+{
+    return v->type == VALUE_STRING && memmem(v->text.p, v->text.n, "***", 3);
+}
+
+/* Replaces each text that equals the redacted old text by the old text. False: another text has
+ * *** in it, or it is not clear which value it stands for. */
+static bool restore_hidden(struct value *fresh, const struct value *old)
+{
+    if (hides(fresh)) {
+        bool same = old && is_shown_as(old, fresh->text);
+        fresh->text = same ? old->text : fresh->text;
         return same;
     }
     bool alike = old && old->type == fresh->type;
-    for (struct value *it = fresh->first; it; it = it->next, n++)
-        if (!restore_hidden(it, alike ? twin_of(old, it, n) : NULL))
+    for (struct value *it = fresh->first; it; it = it->next) {
+        if (it->type == VALUE_STRING && !hides(it))
+            continue; /* most items of long lists */
+        const struct value *twin = !alike                   ? NULL
+                                   : old->type == VALUE_MAP ? member_of(old, it)
+                                                            : item_of(old, fresh, it);
+        if (!restore_hidden(it, twin))
             return false;
+    }
     return true;
 }
 
@@ -140,7 +170,7 @@ static int switch_entry(const struct server_edit *e, struct buf *out, struct spa
 static bool is_kept(const struct value *member, const struct value *other)
 {
     BUF_SCOPED one = {0}, two = {0};
-    const struct value *twin = twin_of(other, member, 0);
+    const struct value *twin = member_of(other, member);
 
     if (!twin)
         return false;
@@ -181,8 +211,8 @@ static int change_entry(const struct server_edit *e, struct buf *out, struct spa
         code = err_set(err, ERR_CONFIG, "the entry is not a JSON object");
     else if (!restore_hidden(fresh, old))
         code = err_set(err, ERR_CONFIG,
-                       "a value that is shown as *** cannot be changed in part: "
-                       "write the whole of it, or leave it as it is shown");
+                       "a value that is shown as *** must stay as it is shown, and where it is in "
+                       "a list: else write the whole value instead");
     buf_span(out, text);
     for (const struct value *it = code ? NULL : old->first; it && !code; it = it->next)
         if (!is_kept(it, fresh))

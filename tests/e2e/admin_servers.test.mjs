@@ -60,6 +60,46 @@ test('changed, switched and removed; everything else stays as it is written', as
   assert.equal(fs.readFileSync(server.config, 'utf8'), before);
 });
 
+// Hidden values were put back by their place in a list: without the first pair, the second secret became the first.
+test('in a list that became longer or shorter, no hidden value is put in the place of another', async (t) => {
+  const args = [...fake().args, '--first-token', 'AAAA-first-secret', '--second-token', 'BBBB-second-secret'];
+  const server = await serve(t, { servers: { a: { ...fake(), args } } });
+  const { entry: shown } = await stateOf(server, 'a');
+  assert.equal(JSON.stringify(shown).match(/\*\*\*/g).length, 2);
+  const put = (changed) => ask(server, 'PUT', '/api/servers/a', { body: { entry: { ...shown, args: changed } } });
+  const written = () => JSON.parse(fs.readFileSync(server.config, 'utf8')).servers.a.args;
+  const at = shown.args.indexOf('--first-token');
+  const shorter = await put(shown.args.toSpliced(at, 2));
+  assert.equal(shorter.status, 400, shorter.text);
+  assert.match(shorter.json.error, /shown as \*\*\*/);
+  assert.equal((await put([...shown.args.slice(0, at), ...shown.args.slice(at + 2), ...shown.args.slice(at, at + 2)])).status, 400, 'the pairs swapped');
+  assert.deepEqual(written(), args);
+  assert.equal((await put(['--name', 'b', ...shown.args])).status, 400, 'not clear with two of them');
+  const kept = await put(shown.args.with(at + 3, 'CCCC-third-secret'));
+  assert.equal(kept.status, 200, kept.text);
+  assert.deepEqual(written(), args.with(at + 3, 'CCCC-third-secret'));
+  // Written in full, the list may have any length; what alone is hidden may be anywhere.
+  assert.equal((await put([...args.slice(0, at), ...args.slice(at + 2)])).status, 200);
+  assert.deepEqual(written(), [...args.slice(0, at), ...args.slice(at + 2)]);
+  const { entry: second } = await stateOf(server, 'a');
+  assert.equal((await put(['--name', 'b', ...second.args])).status, 200);
+  assert.deepEqual(written(), ['--name', 'b', ...args.slice(0, at), ...args.slice(at + 2)]);
+});
+
+// The entries of a file with comments could not be read: null was shown, and no change found its server.
+test('in a file with comments, servers are shown and changed like in any other', async (t) => {
+  const server = await serve(t, { servers: {} });
+  const file = (name) => `\ufeff{ // mine\n  "listen": "127.0.0.1:0",\n  "servers": {\n    "a": ${JSON.stringify(entry('--name', name))}, // the one\n  },\n}\n`;
+  fs.writeFileSync(server.config, file('one'));
+  await until('the server', async () => (await stateOf(server, 'a')).state === 'up');
+  assert.deepEqual((await stateOf(server, 'a')).entry, entry('--name', 'one'));
+  const changed = await ask(server, 'PUT', '/api/servers/a', { body: { entry: entry('--name', 'two') } });
+  assert.equal(changed.status, 200, changed.text);
+  const text = fs.readFileSync(server.config, 'utf8');
+  assert.deepEqual((await stateOf(server, 'a')).entry, entry('--name', 'two'));
+  assert.match(text, /^\ufeff\{ \/\/ mine\n[^]*\/\/ the one\n/);
+});
+
 test('refused with the words of the checker, and nothing is written', async (t) => {
   const server = await serve(t, { servers: { a: fake('--name', 'a') } });
   const before = fs.readFileSync(server.config, 'utf8');
