@@ -50,10 +50,23 @@ static struct signin_record key_of(const struct identity *id)
                   [SIGNIN_USER] = id->user}};
 }
 
+/* Is the record being renewed by another identity here: for another plan of the server? */
+static bool is_claimed_here(const struct identity *id)
+{
+    LIST_EACH (&id->all->identities, it) {
+        const struct identity *other = LIST_ENTRY(it, struct identity, node);
+        if (other->claimed && identity_record(other) == identity_record(id))
+            return true;
+    }
+    return false;
+}
+
 static bool claim(struct identity *id)
 {
     struct signin_record key = key_of(id);
 
+    if (is_claimed_here(id))
+        return false; /* the lock of the file only keeps other processes out */
     id->claimed = signin_file_claim(id->all->file, &key);
     return id->claimed;
 }

@@ -20,16 +20,20 @@ const originOf = (server) => `http://127.0.0.1:${server.address().port}`;
 
 /**
  * The authorization server. `asked` counts the token requests by grant_type; `ttl` is the lifetime of
- * new access tokens; with `down` it answers 503 to token requests; revocations, which `revoking` counts, wait for
- * the promise `held`.
+ * new access tokens; with `down` it answers 503 to token requests, and with `held`, a list, it keeps its answers
+ * there: functions that send them. Revocations, which `revoking` counts, wait for the promise `stalled`.
  */
 export async function startIssuer(t, { clients = [], resource = () => true, registration = true } = {}) {
   let handle;
   const server = await listen(t, (req, res) => {
+    if (as.held && req.url === '/token') {
+      const end = res.end.bind(res);
+      res.end = (...body) => as.held.push(() => end(...body));
+    }
     if (as.down && req.url.startsWith('/token')) res.writeHead(503).end();
     else if (req.url.startsWith('/token/revocation')) {
       as.revoking++;
-      Promise.resolve(as.held).then(() => handle(req, res));
+      Promise.resolve(as.stalled).then(() => handle(req, res));
     } else handle(req, res);
   });
   const issuer = originOf(server);

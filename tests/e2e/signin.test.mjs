@@ -9,6 +9,7 @@ import path from 'node:path';
 import { test } from 'node:test';
 import { exchange, HttpClient, rialto, rialtoBin, sanitizerEnv, serve, sleep, tempDir, until, within, writeConfig } from './lib.mjs';
 import { allCapabilities, ModernClient, v1 } from './peers.mjs';
+import { home } from './daemon_lib.mjs';
 import { Person, startIssuer, startProtected } from './oidc_lib.mjs';
 import { Login, stateOf, untilState } from './signin_lib.mjs';
 
@@ -470,7 +471,7 @@ test('a logout whose client leaves before the revocation is over, and two logout
     await signIn(s);
     let go;
     const before = s.as.revoking, hangUp = new AbortController();
-    s.as.held = new Promise((resolve) => { go = resolve; });
+    s.as.stalled = new Promise((resolve) => { go = resolve; });
     const first = fetch(address, { method: 'POST', headers: { 'Content-Type': 'application/json' }, body: '{}', signal: hangUp.signal });
     first.catch(() => {});
     await until('the revocation', () => s.as.revoking > before);
@@ -485,6 +486,49 @@ test('a logout whose client leaves before the revocation is over, and two logout
     await until('its end', () => s.as.revoked > revoked);
     if (!leaves) assert.match(await (await within(10_000, 'the first answer', first)).text(), /signed_out/);
   }
+});
+
+/** Waits until the token in the file has expired. */
+const untilExpired = (file) => until('the end of the token', () => Date.now() / 1000 >
+  JSON.parse(fs.readFileSync(file)).records.find((r) => r.access_token).expires);
+
+/** Two hosts in folders of their own: the header makes the server another one for each. */
+async function twoHosts(t, ttl) {
+  const as = await startIssuer(t);
+  const notes = await startProtected(t, as);
+  const h = home(t, { servers: { notes: { url: notes.url, headers: { 'X-Project': '${PROJECT}' } } } });
+  as.ttl = ttl;
+  const login = new Login({ config: h.file, dir: h.dir }, 'notes', h.env);
+  await fetch(await new Person().signIn(await login.address()));
+  assert.equal((await login.ended).code, 0);
+  const hosts = [h.host([], { cwd: tempDir() }), h.host([], { cwd: tempDir() })];
+  for (const host of hosts) {
+    await host.connect();
+    await host.waitFor('notes__whoami');
+  }
+  const ask = () => Promise.all(hosts.map(async (host) => JSON.stringify(await host.request('tools/call', { name: 'notes__whoami', arguments: {} }))));
+  return { as, h, ask, file: path.join(h.dir, 'state/rialto/signin.json') };
+}
+
+// A lock kept only other programs from renewing the token at the same time: both spent the same refresh token, and who
+// came second took the tokens of the first for ended, and erased them.
+test('servers of hosts with values of their own renew a token once, and all of them use it', async (t) => {
+  const { as, ask, file } = await twoHosts(t, 4);
+  for (const answer of await ask()) assert.match(answer, /alice/);
+  await untilExpired(file);
+  as.ttl = 3600;
+  as.held = [];
+  const before = as.asked.refresh_token ?? 0;
+  const both = ask();
+  await until('the renewal', () => as.held.length);
+  await sleep(300);
+  const { held } = as;
+  as.held = null;
+  for (const send of held) send();
+  for (const answer of await both) assert.match(answer, /alice/);
+  assert.equal(as.asked.refresh_token - before, 1);
+  assert.deepEqual(as.failed, {});
+  assert.match(fs.readFileSync(file, 'utf8'), /refresh_token/);
 });
 
 // --- the file ---
