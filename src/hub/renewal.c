@@ -141,15 +141,18 @@ static void use_token(struct identity *id, const struct oauth_token *token, bool
 
 /* --- by a refresh token --- */
 
-/* Writes the record of the identity again, with the tokens in `token`; NULL: without tokens. */
-static void write_tokens(struct identity *id, const struct oauth_token *token)
+/* Writes the record of the identity again, with the tokens in `token`; NULL: without tokens. False:
+ * somebody has logged out meanwhile, and there is no record. */
+static bool write_tokens(struct identity *id, const struct oauth_token *token)
 {
-    const struct signin_record *before = identity_record(id);
     struct signin_record r = {0};
     struct err err;
 
+    if (signin_file_read(id->all->file, &err))
+        log_warn(id->settings->alias, "%s", err.text);
+    const struct signin_record *before = identity_record(id);
     if (!before)
-        return; /* somebody has logged out meanwhile */
+        return false;
     char *spent = mem_str(before->texts[SIGNIN_REFRESH]);
     list_init(&r.node);
     for (int i = 0; i < SIGNIN_TEXTS; i++)
@@ -169,6 +172,7 @@ static void write_tokens(struct identity *id, const struct oauth_token *token)
     mem_free(spent);
     for (int i = 0; i < SIGNIN_TEXTS; i++)
         mem_free(r.texts[i]);
+    return true;
 }
 
 static bool is_one_of(const char *code, const char *const *codes, size_t n)
@@ -199,8 +203,11 @@ static void on_refreshed(void *owner, const struct grant_answer *a)
 
     id->grant = NULL;
     if (a->token) {
-        write_tokens(id, a->token); /* first: a crash must not leave the old token in the file */
-        use_token(id, a->token, true);
+        /* The file first: a crash must not leave the old token in it. */
+        if (write_tokens(id, a->token))
+            use_token(id, a->token, true);
+        else
+            identity_set_token(id, NULL, 0, 0, false);
         finish(id);
         return;
     }
@@ -210,7 +217,7 @@ static void on_refreshed(void *owner, const struct grant_answer *a)
     }
     if (strcmp(a->error.code, over[0]) != 0)
         drop_registration(id);
-    write_tokens(id, NULL);
+    (void)write_tokens(id, NULL);
     identity_set_token(id, NULL, 0, 0, false);
     snprintf(id->why, sizeof id->why, "the last one was ended by the authorization server ('%s')",
              a->error.code);
@@ -531,12 +538,24 @@ static bool revoke(struct identity *id, const struct signin_record *r)
     return true;
 }
 
+/* The answer to a renewal that is under way would sign us in again. */
+static void stop_renewal(struct identity *id)
+{
+    if (!id->renewing)
+        return;
+    grant_cancel(id->grant);
+    id->grant = NULL;
+    timer_clear(loop_timers(id->all->loop), &id->turn);
+    finish(id);
+}
+
 void identity_logout(struct identity *id, void (*done)(void *arg, const struct err *err), void *arg)
 {
     struct err err = {0};
     const struct signin_record *r = NULL;
 
     id->logged_in = false;
+    stop_renewal(id);
     if (signin_store(id->all) && !signin_file_read(id->all->file, &err))
         r = identity_record(id);
     bool revoking = r && revoke(id, r);
@@ -548,6 +567,7 @@ void identity_logout(struct identity *id, void (*done)(void *arg, const struct e
     int code = r ? signin_file_drop(id->all->file, r, &err) : 0;
     identity_set_token(id, NULL, 0, 0, false);
     identity_tell_changed(id);
+    signin_load_all(id->all); /* other plans of the server have identities with the same record */
     if (!revoking)
         done(arg, code || err.text[0] ? &err : NULL);
 }

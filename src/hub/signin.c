@@ -106,7 +106,7 @@ static bool is_ending(const struct identity *id)
 
 /* --- what other programs do --- */
 
-static void on_file(void *arg)
+void signin_load_all(void *arg)
 {
     const struct signin *s = arg;
 
@@ -123,7 +123,7 @@ static void follow_file(struct signin *s)
 {
     if (s->watch || !signin_store(s))
         return;
-    s->watch = watch_open(s->loop, signin_file_path(s->file), on_file, s);
+    s->watch = watch_open(s->loop, signin_file_path(s->file), signin_load_all, s);
     watch_events_only(s->watch);
 }
 

@@ -77,6 +77,8 @@ struct identity {
 struct signin_file *signin_store(struct signin *s);
 void identity_tell_changed(struct identity *id);
 void identity_load(struct identity *id);
+/* The same for all identities, of the struct signin `arg`; those that watch them are told. */
+void signin_load_all(void *arg);
 /* As the file was read last; NULL: there is none. */
 const struct signin_record *identity_record(const struct identity *id);
 void identity_set_token(struct identity *id, const char *token, int64_t since, int64_t expires,

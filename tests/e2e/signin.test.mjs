@@ -492,6 +492,34 @@ test('a logout whose client leaves before the revocation is over, and two logout
 const untilExpired = (file) => until('the end of the token', () => Date.now() / 1000 >
   JSON.parse(fs.readFileSync(file)).records.find((r) => r.access_token).expires);
 
+// The answer to a renewal under way brought a fresh token after the logout: "Signed out", nothing was revoked, and
+// the next call was fine. A logout by another program was undone: the answer was written into the file.
+test('logout while the token is being renewed, here and by another program', async (t) => {
+  const s = await setting(t);
+  await untilState(s.server, 'notes', 'needs_sign_in');
+  const agent = await new HttpClient(s.server.url).connect();
+  const ask = async () => JSON.stringify(await agent.request('tools/call', { name: 'notes__whoami', arguments: {} }));
+  for (const where of [s.server.dir, tempDir()]) {
+    s.as.ttl = 3;
+    await signIn(s);
+    await agent.waitFor('notes__whoami');
+    await untilExpired(s.file);
+    const [held, before] = [s.as.held = [], s.as.revoked];
+    const call = ask();
+    await until('the renewal', () => held.length);
+    const { code, stderr } = await rialto(['logout', 'notes', '-c', s.server.config], { env: { XDG_STATE_HOME: s.state, XDG_RUNTIME_DIR: where } });
+    assert.equal(code, 0, stderr);
+    assert.doesNotMatch(stderr, /not revoked/);
+    assert.ok(s.as.revoked > before);
+    s.as.held = null;
+    for (const send of held) send();
+    assert.ok(JSON.parse(await call).error, await call);
+    assert.match(await ask(), /rialto login notes/);
+    assert.doesNotMatch(fs.readFileSync(s.file, 'utf8'), /access_token/);
+  }
+  await agent.close();
+});
+
 /** Two hosts in folders of their own: the header makes the server another one for each. */
 async function twoHosts(t, ttl) {
   const as = await startIssuer(t);
@@ -529,6 +557,17 @@ test('servers of hosts with values of their own renew a token once, and all of t
   assert.equal(as.asked.refresh_token - before, 1);
   assert.deepEqual(as.failed, {});
   assert.match(fs.readFileSync(file, 'utf8'), /refresh_token/);
+});
+
+// Only one of the servers forgot the token; the others went on with it.
+test('logout holds for the servers of all hosts', async (t) => {
+  const { as, h, ask, file } = await twoHosts(t, 3600);
+  for (const answer of await ask()) assert.match(answer, /alice/);
+  const { code, stderr } = await rialto(['logout', 'notes', '-c', h.file], { env: h.env });
+  assert.equal(code, 0, stderr);
+  for (const answer of await ask()) assert.match(answer, /rialto login notes/);
+  assert.ok(as.revoked > 0);
+  assert.doesNotMatch(fs.readFileSync(file, 'utf8'), /access_token/);
 });
 
 // --- the file ---
