@@ -14,6 +14,7 @@ struct logout_run {
     const struct args *args;
     struct loop *loop;
     bool over;
+    int code; /* of the command */
 };
 
 static void say(const struct args *a, const char *server, const char *warning)
@@ -44,8 +45,16 @@ static int logout_by_daemon(const struct args *a, struct daemon *d, const char *
 static void on_done(void *arg, const struct err *err)
 {
     struct logout_run *r = arg;
+    const char *server = r->args->rest[0];
 
-    say(r->args, r->args->rest[0], err ? err->text : NULL);
+    if (err && err->code) {
+        r->code = CMD_FAILED;
+        cmd_error(r->args->command, "still signed in to '%s': %s", server, err->text);
+        if (err->hint[0])
+            cmd_hint("%s", err->hint);
+    } else {
+        say(r->args, server, err ? err->text : NULL);
+    }
     r->over = true;
     loop_stop(r->loop);
 }
@@ -54,7 +63,7 @@ static int logout_alone(const struct args *a, const struct config *c, struct ser
 {
     if (!a->verbose && !log_enabled(LOG_DEBUG))
         log_set_level(LOG_ERROR);
-    struct logout_run r = {.args = a, .loop = loop_new()};
+    struct logout_run r = {.args = a, .loop = loop_new(), .code = CMD_FINE};
     struct signin *signin = signin_new(r.loop, c);
     struct identity *id = identity_hold(signin, plan, NULL);
 
@@ -64,7 +73,7 @@ static int logout_alone(const struct args *a, const struct config *c, struct ser
     identity_drop(id);
     signin_free(signin);
     loop_free(r.loop);
-    return CMD_FINE;
+    return r.code;
 }
 
 static int logout(const struct args *a, const struct config *c, const char *server)

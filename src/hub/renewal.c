@@ -509,9 +509,11 @@ bool identity_note_scope(struct identity *id, const char *scope)
 static void on_revoked(void *owner, const struct grant_answer *a)
 {
     struct identity *id = owner;
+    struct err warning = a->err;
 
     id->grant = NULL;
-    id->logged_out(id->logged_out_arg, a->ok ? NULL : &a->err);
+    warning.code = 0; /* see identity_logout */
+    id->logged_out(id->logged_out_arg, a->ok ? NULL : &warning);
     identity_drop(id);
 }
 
@@ -556,20 +558,25 @@ void identity_logout(struct identity *id, void (*done)(void *arg, const struct e
 
     id->logged_in = false;
     stop_renewal(id);
-    if (signin_store(id->all) && !signin_file_read(id->all->file, &err))
+    int code = signin_store(id->all) ? signin_file_read(id->all->file, &err) : 0;
+    if (!code && id->all->file)
         r = identity_record(id);
     bool revoking = r && revoke(id, r);
+    if (r && (code = signin_file_drop(id->all->file, r, &err)) && revoking) {
+        grant_cancel(id->grant); /* another logout can still do that */
+        id->grant = NULL;
+        revoking = false;
+    }
     if (revoking) {
         id->holders++; /* until the answer */
         id->logged_out = done;
         id->logged_out_arg = arg;
     }
-    int code = r ? signin_file_drop(id->all->file, r, &err) : 0;
     identity_set_token(id, NULL, 0, 0, false);
     identity_tell_changed(id);
     signin_load_all(id->all); /* other plans of the server have identities with the same record */
     if (!revoking)
-        done(arg, code || err.text[0] ? &err : NULL);
+        done(arg, code ? &err : NULL);
 }
 
 /* --- life --- */

@@ -82,7 +82,9 @@ void identity_leave(struct identity_wait *w);
 enum login_state { LOGIN_NONE, LOGIN_WAITS, LOGIN_DONE, LOGIN_FAILED };
 /* How the last login went, or whether one is under way; *err says why it failed. */
 enum login_state identity_login_state(struct identity *id, const struct err **err);
-/* Forget the token and revoke it at the authorization server; `done` is called after its answer. */
+/* Forget the token and revoke it at the authorization server; `done` is called after its answer.
+ * `err` with a code: the token could not be forgotten, and is still in the file. `err` without one:
+ * it is forgotten, but the authorization server did not revoke it. */
 void identity_logout(struct identity *id, void (*done)(void *arg, const struct err *err),
                      void *arg);
 

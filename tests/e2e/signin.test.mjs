@@ -7,7 +7,7 @@ import { createHash, generateKeyPairSync } from 'node:crypto';
 import fs from 'node:fs';
 import path from 'node:path';
 import { test } from 'node:test';
-import { exchange, HttpClient, rialto, rialtoBin, sanitizerEnv, serve, sleep, tempDir, until, within, writeConfig } from './lib.mjs';
+import { exchange, expectClean, HttpClient, rialto, rialtoBin, runCommand, sanitizerEnv, serve, sleep, tempDir, until, within, writeConfig } from './lib.mjs';
 import { allCapabilities, ModernClient, v1 } from './peers.mjs';
 import { home } from './daemon_lib.mjs';
 import { Person, startIssuer, startProtected } from './oidc_lib.mjs';
@@ -571,6 +571,31 @@ test('logout holds for the servers of all hosts', async (t) => {
 });
 
 // --- the file ---
+
+// The command said "the token was forgotten, but not revoked", or nothing at all, and ended with 0.
+test('logout says so when it cannot forget the token', async () => {
+  const dir = tempDir();
+  const url = 'http://127.0.0.1:1/mcp';
+  const config = writeConfig(dir, { servers: { notes: { url } } });
+  const env = { XDG_STATE_HOME: dir, XDG_RUNTIME_DIR: dir };
+  const logout = `exec '${rialtoBin}' logout notes -c '${config}'`;
+  const file = path.join(dir, 'rialto/signin.json');
+  fs.mkdirSync(path.dirname(file));
+  for (const [text, words, before = ''] of [
+    ['{"version":1,"rec', /signin\.json is damaged/],
+    ['{"version":1,"sealed":"AAAA"}', /rialto-token-key is not there/],
+    [JSON.stringify({ version: 1, records: [{ server: 'notes', url, access_token: 'a-token' }] }), /cannot write .*signin\.json/, 'trap "" XFSZ; ulimit -f 0; '],
+  ]) {
+    fs.writeFileSync(file, text);
+    const { code, stderr } = await runCommand('sh', ['-c', before + logout], { env });
+    expectClean(stderr);
+    assert.equal(code, 1, stderr);
+    assert.match(stderr, /still signed in to 'notes': /);
+    assert.match(stderr, words);
+    assert.doesNotMatch(stderr, /Signed out|forgotten/);
+    assert.equal(fs.readFileSync(file, 'utf8'), text);
+  }
+});
 
 test('with rialto-token-key the file is encrypted; without the key it is left alone', async (t) => {
   const secrets = tempDir();
