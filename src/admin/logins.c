@@ -2,6 +2,7 @@
  * pasted address, forget the token. Called by servers.c. */
 #include "admin/inside.h"
 
+#include "base/log.h"
 #include "base/mem.h"
 #include "hub/signin.h"
 #include "wire/json.h"
@@ -99,6 +100,14 @@ static void paste(struct identity *id, struct http_exchange *x, struct span raw)
 
 static void show_signed_out(struct http_exchange *x, const struct err *err)
 {
+    BUF_SCOPED why = {0};
+
+    if (err && err->code) {
+        buf_str(&why, "still signed in: ");
+        log_redact(&why, span_str(err->text));
+        http_refuse(x, 500, buf_cstr(&why), err->hint[0] ? err->hint : NULL);
+        return;
+    }
     struct buf *out = http_respond_begin(x, 200, "application/json", SPAN_EMPTY);
 
     buf_str(out, "{\"state\":\"signed_out\"");

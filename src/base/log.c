@@ -145,6 +145,7 @@ static bool flush(void)
             return false;
         buf_drop(&state.unsent, n < 0 ? state.unsent.n : (size_t)n); /* nobody will ever read it */
     }
+    buf_reset(&state.unsent, 0);
     return true;
 }
 

@@ -211,8 +211,8 @@ static int change_entry(const struct server_edit *e, struct buf *out, struct spa
         code = err_set(err, ERR_CONFIG, "the entry is not a JSON object");
     else if (!restore_hidden(fresh, old))
         code = err_set(err, ERR_CONFIG,
-                       "a value that is shown as *** must stay as it is shown, and where it is in "
-                       "a list: else write the whole value instead");
+                       "a value that is shown as *** was changed or moved: leave it as it is "
+                       "shown, or write the whole value");
     buf_span(out, text);
     for (const struct value *it = code ? NULL : old->first; it && !code; it = it->next)
         if (!is_kept(it, fresh))

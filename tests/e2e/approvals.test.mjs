@@ -2,7 +2,7 @@
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import {
-  exchange, fake, HttpClient, rialto, rialtoBin, runCommand, serve, serveAndConnect, sleep, stdio, until, within, writeConfig, tempDir,
+  atTerminal, exchange, fake, HttpClient, rialto, serve, serveAndConnect, sleep, stdio, until, within, writeConfig, tempDir,
 } from './lib.mjs';
 import { fixtureEntry, META, ModernClient, MODERN, v1, v2 } from './peers.mjs';
 import { listen, RawServer } from './upstream_lib.mjs';
@@ -308,14 +308,10 @@ test('a tool that is reached by the tool search needs the word as well', async (
 });
 
 // Any line that began with y was taken for a yes.
-test('at a terminal only y and yes approve a call', async () => {
+test('at a terminal only y and yes approve a call', async (t) => {
   const config = writeConfig(tempDir(), guarded());
-  const atTerminal = 'import os, pty, sys; sys.exit(os.waitstatus_to_exitcode(pty.spawn(sys.argv[1:])))';
-  const answering = (input) => runCommand('python3',
-    ['-c', atTerminal, rialtoBin, 'call', '-c', config, 'files', 'echo', 'message=done'], { input });
-  for (const [input, approves] of [['y\n', true], [' YES \n', true], ['yikes\n', false], ['you\n', false], ['n\n', false], ['\n', false]]) {
-    const { code, stdout } = await answering(input);
-    assert.match(stdout, /\[y\/N\]/);
-    assert.equal(code === 0, approves, `${JSON.stringify(input)}: ${stdout}`);
+  for (const [typed, approves] of [['y\n', true], [' YES \n', true], ['yikes\n', false], ['you\n', false], ['n\n', false], ['\n', false]]) {
+    const { code, text } = await atTerminal(t, ['call', '-c', config, 'files', 'echo', 'message=done'], [[/\[y\/N\]/, typed]]);
+    assert.equal(code === 0, approves, `${JSON.stringify(typed)}: ${text}`);
   }
 });

@@ -5,10 +5,9 @@ import fs from 'node:fs';
 import path from 'node:path';
 import { test } from 'node:test';
 import {
-  fake, fakeBin, HttpClient, rialto, rialtoBin, serve, start, tempDir, until, writeConfig,
+  atTerminal, fake, fakeBin, HttpClient, rialto, rialtoBin, serve, start, tempDir, until, writeConfig,
 } from './lib.mjs';
 
-const terminal = path.join(path.dirname(fakeBin), 'terminal');
 const png = Buffer.from('iVBORw0KGgoAAAANSUhEUgAAAAEAAAABCAYAAAAfFcSJAAAADUlEQVR42mNk+M9QDwADhgGAWjR9awAAAABJRU5ErkJggg==', 'base64');
 
 // A server with what the fake one lacks: pictures, required arguments, a form. It writes a file when it
@@ -58,24 +57,6 @@ const both = (dir) => writeConfig(dir, {
   servers: { odd: odd(dir), alpha: { command: '/bin/sh', args: ['-c', `echo x > ${dir}/alpha.started; exec ${fakeBin} --name alpha`] } },
 });
 const wasStarted = (dir, name) => fs.existsSync(path.join(dir, `${name}.started`));
-
-// Runs a command on a terminal; `dialogue` is a list of [pattern to wait for, what to type].
-async function atTerminal(t, args, dialogue, { env = {}, columns = 100, program = rialtoBin } = {}) {
-  const child = start(terminal, [String(columns), '40', program, ...args], {
-    stdio: ['pipe', 'pipe', 'inherit'], env: { ...process.env, TERM: 'xterm', ...env },
-  });
-  t.after(() => child.kill('SIGKILL'));
-  let text = '';
-  child.stdout.on('data', (d) => { text += d; });
-  const ended = new Promise((resolve) => { child.on('close', (code) => resolve(code)); });
-  let from = 0;
-  for (const [pattern, typed] of dialogue) {
-    await until(`${pattern} in ${JSON.stringify(text)}`, () => pattern.test(text.slice(from)), 20_000);
-    from = text.length;
-    if (typed !== undefined) child.stdin.write(typed);
-  }
-  return { code: await ended, text };
-}
 
 test('call takes the printed name and starts only that server', async () => {
   for (const args of [['odd__needy', 'path=/x', 'mode=3'], ['odd', 'needy', 'path=/x', 'mode=3'], ['odd__needy', '{"path":"/x","mode":3}']]) {

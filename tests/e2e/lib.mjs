@@ -176,6 +176,24 @@ export async function rialto(args, options) {
   return result;
 }
 
+/** Runs a command on a terminal; `dialogue` is a list of [pattern to wait for, what to type]. */
+export async function atTerminal(t, args, dialogue, { env = {}, columns = 100, program = rialtoBin } = {}) {
+  const child = start(path.join(path.dirname(fakeBin), 'terminal'), [String(columns), '40', program, ...args], {
+    stdio: ['pipe', 'pipe', 'inherit'], env: { ...process.env, TERM: 'xterm', ...env },
+  });
+  t.after(() => child.kill('SIGKILL'));
+  let text = '';
+  child.stdout.on('data', (d) => { text += d; });
+  const ended = new Promise((resolve) => { child.on('close', (code) => resolve(code)); });
+  let from = 0;
+  for (const [pattern, typed] of dialogue) {
+    await until(`${pattern} in ${JSON.stringify(text)}`, () => pattern.test(text.slice(from)), 20_000);
+    from = text.length;
+    if (typed !== undefined) child.stdin.write(typed);
+  }
+  return { code: await ended, text };
+}
+
 /**
  * Starts `rialto serve` on a free port, with no configuration at all when `config` is null. Returns
  * {url, origin, pid, stderr(), stop()}; the end of the test stops it, too, and checks a clean end:

@@ -573,7 +573,7 @@ test('logout holds for the servers of all hosts', async (t) => {
 // --- the file ---
 
 // The command said "the token was forgotten, but not revoked", or nothing at all, and ended with 0.
-test('logout says so when it cannot forget the token', async () => {
+test('logout says so when it cannot forget the token', async (t) => {
   const dir = tempDir();
   const url = 'http://127.0.0.1:1/mcp';
   const config = writeConfig(dir, { servers: { notes: { url } } });
@@ -595,6 +595,11 @@ test('logout says so when it cannot forget the token', async () => {
     assert.doesNotMatch(stderr, /Signed out|forgotten/);
     assert.equal(fs.readFileSync(file, 'utf8'), text);
   }
+  fs.writeFileSync(file, '{"version":1,"rec');
+  const server = await serve(t, { servers: { notes: { url } } }, { env: { XDG_STATE_HOME: dir } });
+  const { code, stderr } = await rialto(['logout', 'notes', '-c', server.config], { env: { ...env, XDG_RUNTIME_DIR: server.dir } });
+  assert.equal(code, 1, stderr);
+  assert.match(stderr, /still signed in: .*signin\.json is damaged/);
 });
 
 test('with rialto-token-key the file is encrypted; without the key it is left alone', async (t) => {

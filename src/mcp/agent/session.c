@@ -413,8 +413,13 @@ static void handle_open(struct mcp_session *s, const struct mcp_message *m, void
     struct request request = {.op = (enum op)op};
     BUF_SCOPED scratch = {0}, kept_meta = {0};
 
-    if (!mcp_read_named(m, &request, &scratch)) {
-        reply_error(s, reply, m->rpc.id, RPC_INVALID_PARAMS, buf_cstr(&scratch));
+    const char *why = mcp_read_named(m, &request, &scratch) ? NULL : buf_cstr(&scratch);
+    if (!why && op == OP_SUBSCRIBE) {
+        session_attach(s);
+        why = wishes_refuse(s->standing, request.name);
+    }
+    if (why) {
+        reply_error(s, reply, m->rpc.id, RPC_INVALID_PARAMS, why);
         return;
     }
     bool subscribes = op == OP_SUBSCRIBE || op == OP_UNSUBSCRIBE;
@@ -451,17 +456,6 @@ static void handle_task_list(struct mcp_session *s, const struct mcp_message *m,
     else
         reply_error(s, reply, m->rpc.id, RPC_INVALID_PARAMS,
                     "Invalid cursor: take nextCursor of the page before, or start again without");
-}
-
-static void handle_subscribe(struct mcp_session *s, const struct mcp_message *m, void *reply,
-                             int op)
-{
-    session_attach(s);
-    const char *why = wishes_refuse(s->standing, m->slots[SLOT_URI].value);
-    if (why)
-        reply_error(s, reply, m->rpc.id, RPC_INVALID_PARAMS, why);
-    else
-        handle_open(s, m, reply, op);
 }
 
 /* The server gets the request only if no other session is still subscribed to the resource. */
@@ -501,7 +495,7 @@ static const struct handler requests[] = {
     {"resources/read", handle_open, OP_READ_RESOURCE},
     {"resources/list", handle_list, ITEM_RESOURCE},
     {"resources/templates/list", handle_list, ITEM_TEMPLATE},
-    {"resources/subscribe", handle_subscribe, OP_SUBSCRIBE},
+    {"resources/subscribe", handle_open, OP_SUBSCRIBE},
     {"resources/unsubscribe", handle_unsubscribe, 0},
     {"prompts/get", handle_open, OP_GET_PROMPT},
     {"prompts/list", handle_list, ITEM_PROMPT},
