@@ -1,7 +1,7 @@
 /* keyset: sets of keys (JWKS). A set that is accepted has at most a hundred keys, and a set
  * that is refused leaves the previous one as it was. */
 #include "base/log.h"
-#include "hub/keyset.h"
+#include "hub/auth/keyset.h"
 
 #include <stdlib.h>
 

@@ -1,7 +1,7 @@
 /* registration: metadata of OAuth clients. Every redirect address that is accepted is one that the
  * client has registered, and can be put into a header as it is. */
 #include "base/mem.h"
-#include "hub/registration.h"
+#include "hub/auth/registration.h"
 
 #include <stdlib.h>
 

@@ -36,20 +36,20 @@ static void put_death(struct buf *out, const struct hop *h, const char *how, siz
     json_out_str(out, "label", h->label);
     json_out_str(out, "reason", how);
     json_out_open(out, "stderr", '[');
-    last_words_put(&words, &h->last_words, max_words);
-    for (rest = buf_view(&words); last_words_line(&rest, &line);)
+    stderr_tail_put(&words, &h->stderr_tail, max_words);
+    for (rest = buf_view(&words); stderr_tail_line(&rest, &line);)
         json_out_text(out, NULL, line);
     buf_str(out, "]}}");
 }
 
 void component_put_end(struct buf *out, const struct hop *h, const char *how)
 {
-    put_death(out, h, how, LAST_WORDS_BRIEF);
+    put_death(out, h, how, STDERR_TAIL_BRIEF);
 }
 
 void component_put_failure(struct failure *out, const struct hop *h, const char *how)
 {
-    put_death(&out->whole, h, how, LAST_WORDS_WHOLE);
+    put_death(&out->whole, h, how, STDERR_TAIL_WHOLE);
     component_put_end(&out->brief, h, how);
 }
 
@@ -62,8 +62,8 @@ static void log_death(const struct hop *h, const char *how)
     log_error(h->label, "%s %s", buf_cstr(&who), how);
     /* When level info is logged, each line of stderr has been logged already. */
     if (!log_enabled(LOG_INFO))
-        last_words_put(&words, &h->last_words, LAST_WORDS_WHOLE);
-    for (rest = buf_view(&words); last_words_line(&rest, &line);)
+        stderr_tail_put(&words, &h->stderr_tail, STDERR_TAIL_WHOLE);
+    for (rest = buf_view(&words); stderr_tail_line(&rest, &line);)
         log_error(h->label, SPAN_FMT, SPAN_ARG(line));
 }
 
@@ -95,7 +95,7 @@ static void on_stderr(void *owner, struct span bytes)
 {
     struct hop *h = owner;
 
-    last_words_add(&h->last_words, bytes);
+    stderr_tail_add(&h->stderr_tail, bytes);
 }
 
 static void on_stderr_line(void *owner, struct span line)
@@ -150,7 +150,7 @@ int component_start(struct hop *h, struct err *err)
     h->child = child_spawn(h->c->loop, &spec, &child_events, h, err);
     if (!h->child)
         return ERR_PROTOCOL;
-    last_words_reset(&h->last_words);
+    stderr_tail_reset(&h->stderr_tail);
     mem_free(h->closed);
     h->closed = NULL;
     hop_attach(h, child_stream(h->child), &stream_events, h);

@@ -49,7 +49,7 @@ void hop_fini(struct hop *h)
     lines_fini(&h->lines);
     idmap_fini(&h->out);
     buf_fini(&h->discard);
-    last_words_reset(&h->last_words);
+    stderr_tail_reset(&h->stderr_tail);
     mem_free(h->closed);
 }
 

@@ -13,7 +13,7 @@
 #include "acp/batch.h"
 #include "acp/command_line.h"
 #include "acp/flow.h"
-#include "acp/last_words.h"
+#include "acp/stderr_tail.h"
 #include "acp/words.h"
 #include "base/list.h"
 #include "base/map.h"
@@ -47,7 +47,7 @@ struct hop {
     const struct command_line *line;
     struct child *child;
     char *closed; /* why the pipe is closed; NULL while open */
-    struct last_words last_words;
+    struct stderr_tail stderr_tail;
     int64_t version;           /* protocol version that initialize asked the component for */
     struct greeting *greeting; /* initialize is on its way through this proxy */
     bool greeted;

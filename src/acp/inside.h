@@ -4,7 +4,7 @@
  *   hop.c        one neighbour: lines in and out, requests in flight
  *   flow.c       a neighbour that reads more slowly than others write to it
  *   component.c  a neighbour that is a child process
- *   last_words.c the end of a component's stderr
+ *   stderr_tail.c the end of a component's stderr
  *   conductor.c  which neighbour gets a message
  *   greet.c      initialize along the chain
  *   questions.c  finding out which dialect a proxy speaks

@@ -4,7 +4,7 @@
  * helpers. */
 #include "admin/inside.h"
 #include "base/log.h"
-#include "hub/issuer.h"
+#include "hub/auth/issuer.h"
 #include "wire/json.h"
 
 #include <inttypes.h>

@@ -1,10 +1,10 @@
 /* Lists and decides what waits for an operator: calls that are held (core/approval), and tools that
- * are new or not as they were approved (hub/lock). Called through the table in api.c; status.c asks
- * for the count. */
+ * are new or not as they were approved (hub/graph/lock). Called through the table in api.c;
+ * status.c asks for the count. */
 #include "admin/inside.h"
 #include "base/visible.h"
 #include "core/approval.h"
-#include "hub/lock.h"
+#include "hub/graph/lock.h"
 #include "mcp/consent.h"
 #include "wire/json.h"
 #include "wire/json_out.h"

@@ -3,7 +3,7 @@
 #include "admin/live.h"
 
 #include "admin/inside.h"
-#include "admin/pace.h"
+#include "admin/throttle.h"
 #include "bus/broker.h"
 #include "wire/json_out.h"
 
@@ -22,7 +22,7 @@ struct live {
     struct news *news;
     struct list readers;
     size_t n_readers;
-    struct pace pace;
+    struct throttle throttle;
     struct timer tell, beat;
     struct observer observer;
     struct watcher watcher;
@@ -47,7 +47,7 @@ static struct timers *clock_of(const struct live *l)
 
 static void set_timer(struct live *l)
 {
-    uint64_t next = pace_next(&l->pace), now = clock_of(l)->now;
+    uint64_t next = throttle_next(&l->throttle), now = clock_of(l)->now;
 
     if (next != UINT64_MAX)
         timer_set(clock_of(l), &l->tell, next > now ? next - now : 0);
@@ -57,7 +57,7 @@ void live_mark(struct live *l, enum live_kind kind)
 {
     if (!l || !l->n_readers)
         return;
-    if (pace_mark(&l->pace, kind, kind == LIVE_NUMBERS ? MINUTE : GAP, clock_of(l)->now))
+    if (throttle_mark(&l->throttle, kind, kind == LIVE_NUMBERS ? MINUTE : GAP, clock_of(l)->now))
         set_timer(l);
 }
 
@@ -186,7 +186,7 @@ static void stop_listening(struct live *l)
     observer_remove(&l->observer);
     timer_clear(clock_of(l), &l->beat);
     timer_clear(clock_of(l), &l->tell);
-    l->pace = (struct pace){0};
+    l->throttle = (struct throttle){0};
     news_forget(l->news, ~0U);
 }
 
@@ -256,7 +256,7 @@ static void put_messages(struct buf *out, const struct live_reader *r, unsigned 
 static void on_tell(struct timer *t)
 {
     struct live *l = CONTAINER_OF(t, struct live, tell);
-    unsigned due = pace_take(&l->pace, clock_of(l)->now);
+    unsigned due = throttle_take(&l->throttle, clock_of(l)->now);
 
     status_mind_clock(l->admin);
     unsigned kinds = news_gather(l->news, due);
@@ -346,15 +346,15 @@ struct live *live_new(struct admin *a)
             .opened = on_opened, .ended = on_ended, .decided = on_decided, .stepped = on_stepped}};
     list_init(&l->readers);
     hub_on_config(a->hub, on_config, l);
-    bridge_roll(a->bridge)->changed = on_session;
-    bridge_roll(a->bridge)->arg = l;
+    bridge_sessions(a->bridge)->changed = on_session;
+    bridge_sessions(a->bridge)->arg = l;
     return l;
 }
 
 void live_free(struct live *l)
 {
     hub_on_config(l->admin->hub, NULL, NULL);
-    bridge_roll(l->admin->bridge)->changed = NULL;
+    bridge_sessions(l->admin->bridge)->changed = NULL;
     news_free(l->news); /* the front has closed, so there are no readers any more */
     mem_free(l);
 }

@@ -4,7 +4,7 @@
 
 #include "base/log.h"
 #include "base/mem.h"
-#include "hub/signin.h"
+#include "hub/signin/signin.h"
 #include "wire/json.h"
 #include "wire/json_out.h"
 

@@ -4,8 +4,8 @@
 #include "admin/inside.h"
 #include "base/map.h"
 #include "core/approval.h"
-#include "hub/lock.h"
-#include "mcp/agent/roll.h"
+#include "hub/graph/lock.h"
+#include "mcp/agent/session_list.h"
 #include "wire/json_out.h"
 
 #include <inttypes.h>
@@ -217,7 +217,8 @@ static void put_pages(struct buf *out, const struct admin *a)
 
 static void put_sessions(struct buf *out, const struct admin *a)
 {
-    for (const struct roll_entry *e = NULL; (e = roll_next(bridge_roll(a->bridge), e));)
+    for (const struct session_list_entry *e = NULL;
+         (e = session_list_next(bridge_sessions(a->bridge), e));)
         buf_printf(out, "%s %s ", e->label, e->client ? e->client : "");
     stateless_put_ids(out, a);
 }

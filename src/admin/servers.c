@@ -5,7 +5,7 @@
 #include "base/log.h"
 #include "config/check.h"
 #include "config/server_edit.h"
-#include "hub/lock.h"
+#include "hub/graph/lock.h"
 #include "wire/json.h"
 #include "wire/json_out.h"
 

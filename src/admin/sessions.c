@@ -2,7 +2,7 @@
  * offer tools. Called by api.c. */
 #include "admin/inside.h"
 #include "base/log.h"
-#include "mcp/agent/roll.h"
+#include "mcp/agent/session_list.h"
 #include "wire/json.h"
 #include "wire/json_out.h"
 
@@ -37,12 +37,12 @@ static void put_client(struct buf *out, const char *client)
     buf_char(out, '}');
 }
 
-static bool is_shown(const struct sight *s, const struct roll_entry *e)
+static bool is_shown(const struct sight *s, const struct session_list_entry *e)
 {
     return !s->narrowed || (e->view && strcmp(e->view, s->view) == 0);
 }
 
-static void put_session(struct buf *out, const struct admin *a, const struct roll_entry *e)
+static void put_session(struct buf *out, const struct admin *a, const struct session_list_entry *e)
 {
     json_out_open(out, NULL, '{');
     json_out_str(out, "id", e->label);
@@ -62,7 +62,7 @@ static void put_session(struct buf *out, const struct admin *a, const struct rol
 
 static void end_session(const struct admin *a, struct http_exchange *x, const struct api_path *path)
 {
-    const struct roll_entry *e = NULL;
+    const struct session_list_entry *e = NULL;
 
     if (span_starts(path->name, SPAN("stateless-"))) {
         http_refuse(x, 409, "this caller has no session that could be ended",
@@ -70,7 +70,7 @@ static void end_session(const struct admin *a, struct http_exchange *x, const st
         return;
     }
     do
-        e = roll_next(bridge_roll(a->bridge), e);
+        e = session_list_next(bridge_sessions(a->bridge), e);
     while (e && !span_is(path->name, e->label));
     if (!e) {
         http_refuse(x, 404, "no such session, or not any more", "/api/sessions lists them");
@@ -93,7 +93,8 @@ void sessions_handle(struct admin *a, struct http_exchange *x, const struct http
     } else if (admin_wants_get(x, req)) {
         struct buf *out = http_respond_begin(x, 200, "application/json", SPAN_EMPTY);
         buf_char(out, '[');
-        for (const struct roll_entry *e = NULL; (e = roll_next(bridge_roll(a->bridge), e));)
+        for (const struct session_list_entry *e = NULL;
+             (e = session_list_next(bridge_sessions(a->bridge), e));)
             if (is_shown(&path->sight, e))
                 put_session(out, a, e);
         if (!path->sight.narrowed)

@@ -2,7 +2,7 @@
  * them. */
 #include "admin/sight.h"
 
-#include "hub/narrowings.h"
+#include "hub/graph/narrowings.h"
 
 struct sight sight_by_view(const struct hub *hub, const char *view)
 {

@@ -3,7 +3,7 @@
  * times. */
 #include "admin/inside.h"
 #include "config/problems.h"
-#include "hub/lock.h"
+#include "hub/graph/lock.h"
 #include "wire/json_out.h"
 
 #include <time.h>

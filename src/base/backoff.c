@@ -1,5 +1,5 @@
 /* The wait before the next try, doubled with each failure, and its reset after a success. Called by
- * core/provider.c, browser/join.c, bus/bus.c, bus/amqp_channel.c, hub/renewal.c,
+ * core/provider.c, browser/join.c, bus/bus.c, bus/amqp_channel.c, hub/signin/renewal.c,
  * mcp/server/http_listen.c and mcp/server/upstream_modern.c. */
 #include "base/backoff.h"
 

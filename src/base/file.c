@@ -1,5 +1,5 @@
 /* Reading a whole file up to a limit, and replacing one by rename, with or without a copy of the
- * old one. Called by config/, hub/memory.c, cmd/, browser/kept.c and others. */
+ * old one. Called by config/, hub/graph/memory.c, cmd/, browser/kept.c and others. */
 #include "base/file.h"
 
 #include <errno.h>

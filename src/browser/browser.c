@@ -11,7 +11,7 @@
 #include "browser/join.h"
 #include "browser/kept.h"
 #include "browser/launch.h"
-#include "browser/page_errand.h"
+#include "browser/page_request.h"
 #include "browser/pipe.h"
 #include "browser/remotes.h"
 #include "io/listen.h"
@@ -319,7 +319,7 @@ static void on_keep_alive(struct timer *t)
         pipe_comment(p, p->dialect->ping_is_event ? SPAN("event: ping\ndata: {}\n\n")
                                                   : SPAN(": keepalive\n\n"));
         if (p->page)
-            page_errand_ask_life(p->page, LIFE_MS);
+            page_request_ask_life(p->page, LIFE_MS);
     }
     if (b->n_pipes)
         browser_keep_alive(b);
@@ -385,7 +385,7 @@ static void on_ended(struct deferred *d)
     map_fini(&b->sessions);
     map_fini(&b->clients);
     map_fini(&b->names);
-    idmap_fini(&b->errands);
+    idmap_fini(&b->requests);
     kept_free(b->kept);
     remotes_free(b->remotes);
     b->closed(b->closed_arg);

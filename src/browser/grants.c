@@ -1,18 +1,18 @@
 /* Granting, revoking and checking capabilities in a session, and the meta-tool for agents to ask a
- * page's user for more. Called by session.c, guide.c, page.c, page_errand.c and sender.c. */
+ * page's user for more. Called by session.c, guide.c, page.c, page_request.c and sender.c. */
 #include "browser/grants.h"
 
 #include "base/log.h"
 #include "base/mem.h"
 #include "browser/capability.h"
 #include "browser/kept.h"
-#include "browser/page_errand.h"
+#include "browser/page_request.h"
 #include "browser/sender.h"
 #include "wire/json_out.h"
 #include "wire/rpc.h"
 
 /* Grants of a session, names in one request, and open questions to the user of one page. */
-enum { GRANTS_MAX = 256, WISHES_MAX = 64, QUESTIONS_MAX = 8 };
+enum { GRANTS_MAX = 256, WANTED_MAX = 64, QUESTIONS_MAX = 8 };
 
 /* --- grants of a session --- */
 
@@ -215,7 +215,7 @@ static void answer(struct browser_session *s, const struct page *page, struct ca
     call_done(call, &(struct outcome){.kind = OUTCOME_RESULT, .body = buf_view(&result)});
 }
 
-static bool is_wish(struct json_slot list)
+static bool is_list_of_names(struct json_slot list)
 {
     struct json_iter it = json_iter(list.value);
     BUF_SCOPED scratch = {0};
@@ -225,7 +225,7 @@ static bool is_wish(struct json_slot list)
     while (fine && json_next(&it)) {
         scratch.n = 0;
         fine = it.type == JSON_STRING && capability_is_valid(json_text(it.value, &scratch)) &&
-               ++n <= WISHES_MAX;
+               ++n <= WANTED_MAX;
     }
     return fine && n;
 }
@@ -277,40 +277,40 @@ static struct page *consenting_page(const struct browser_session *s)
 
 /* An unanswered question for the same capabilities that no call waits for any more; NULL: none.
  * Counts all unanswered questions of the page in `*n`. */
-static struct page_errand *open_question(const struct page *p, struct span wanted, size_t *n)
+static struct page_request *open_question(const struct page *p, struct span wanted, size_t *n)
 {
-    struct page_errand *same = NULL;
+    struct page_request *same = NULL;
 
-    LIST_EACH (&p->errands, it) {
-        struct page_errand *e = LIST_ENTRY(it, struct page_errand, in_page);
-        if (e->kind != ERRAND_CONSENT)
+    LIST_EACH (&p->requests, it) {
+        struct page_request *r = LIST_ENTRY(it, struct page_request, in_page);
+        if (r->kind != PAGE_REQUEST_CONSENT)
             continue;
         ++*n;
-        if (!e->call && span_eq(buf_view(&e->wanted), wanted))
-            same = e;
+        if (!r->call && span_eq(buf_view(&r->wanted), wanted))
+            same = r;
     }
     return same;
 }
 
 /* An agent that asks again waits for the question that is already open; NULL: too many are open. */
-static struct page_errand *ask_user(struct page *p, struct span wanted, struct span lacking)
+static struct page_request *ask_user(struct page *p, struct span wanted, struct span lacking)
 {
     struct browser *b = p->session->browser;
     size_t n = 0;
-    struct page_errand *e = open_question(p, wanted, &n);
+    struct page_request *r = open_question(p, wanted, &n);
     BUF_SCOPED params = {0};
 
-    if (e)
-        timer_set(loop_timers(b->loop), &e->timer, b->options.consent_timeout);
-    if (e || n >= QUESTIONS_MAX)
-        return e;
+    if (r)
+        timer_set(loop_timers(b->loop), &r->timer, b->options.consent_timeout);
+    if (r || n >= QUESTIONS_MAX)
+        return r;
     buf_str(&params, "{\"capabilities\":[");
     buf_span(&params, lacking);
     buf_str(&params, "]}");
-    e = page_errand_ask(p, ERRAND_CONSENT, "capabilities/request", buf_view(&params),
-                        b->options.consent_timeout);
-    buf_span(&e->wanted, wanted);
-    return e;
+    r = page_request_ask(p, PAGE_REQUEST_CONSENT, "capabilities/request", buf_view(&params),
+                         b->options.consent_timeout);
+    buf_span(&r->wanted, wanted);
+    return r;
 }
 
 void grants_open(struct browser_session *s, struct call *call, struct span arguments)
@@ -319,7 +319,7 @@ void grants_open(struct browser_session *s, struct call *call, struct span argum
     struct page *p = consenting_page(s);
     BUF_SCOPED lacking = {0};
 
-    if (!is_wish(wanted)) {
+    if (!is_list_of_names(wanted)) {
         call_done(call, &(struct outcome){
                             .kind = OUTCOME_ERROR,
                             .body = SPAN(
@@ -330,79 +330,79 @@ void grants_open(struct browser_session *s, struct call *call, struct span argum
     }
     put_lacking(&lacking, s, p, wanted.value);
     bool asks = lacking.n && p;
-    struct page_errand *e = asks ? ask_user(p, wanted.value, buf_view(&lacking)) : NULL;
-    if (e) {
-        e->call = call;
-        call->provider_data = e;
+    struct page_request *r = asks ? ask_user(p, wanted.value, buf_view(&lacking)) : NULL;
+    if (r) {
+        r->call = call;
+        call->provider_data = r;
     } else {
         answer(s, p, call, wanted.value, asks);
     }
 }
 
 /* The answer is {granted: [...]} or, as in the specification, {granted: true, approved: [...]}. */
-static void take_grants(struct page_errand *e, struct span result)
+static void take_grants(struct page_request *r, struct span result)
 {
-    struct browser_session *s = e->page->session;
+    struct browser_session *s = r->page->session;
     struct json_slot granted = json_get(result, "granted"), approved = json_get(result, "approved");
     enum grant_kind kind = grants_kind(result);
 
     if (granted.type == JSON_ARRAY)
-        grants_add(s, e->page, granted.value, kind);
+        grants_add(s, r->page, granted.value, kind);
     else if (approved.type == JSON_ARRAY)
-        grants_add(s, e->page, approved.value, kind);
+        grants_add(s, r->page, approved.value, kind);
     else if (granted.type == JSON_TRUE)
-        grants_add(s, e->page, buf_view(&e->wanted), kind);
+        grants_add(s, r->page, buf_view(&r->wanted), kind);
 }
 
-void grants_answered(struct page_errand *e, const struct page_message *m)
+void grants_answered(struct page_request *r, const struct page_message *m)
 {
-    struct page *page = e->page;
-    struct call *call = e->call;
+    struct page *page = r->page;
+    struct call *call = r->call;
     BUF_SCOPED wanted = {0};
 
     if (m->result.n && json_type_of(m->result) == JSON_OBJECT) {
         page->session->enforces = true; /* a page that can grant can also refuse */
-        take_grants(e, m->result);
+        take_grants(r, m->result);
     } else {
         page->cannot_ask = true; /* an error: the page does not know the request */
     }
-    buf_span(&wanted, buf_view(&e->wanted));
-    page_errand_free(e);
+    buf_span(&wanted, buf_view(&r->wanted));
+    page_request_free(r);
     if (call)
         answer(page->session, page, call, buf_view(&wanted), false);
 }
 
-void grants_late(struct page_errand *e)
+void grants_late(struct page_request *r)
 {
-    struct call *call = e->call;
+    struct call *call = r->call;
 
-    e->call = NULL;
+    r->call = NULL;
     if (call)
-        answer(e->page->session, e->page, call, buf_view(&e->wanted), true);
+        answer(r->page->session, r->page, call, buf_view(&r->wanted), true);
 }
 
 /* A question whose capabilities are all granted by now; NULL: none. */
-static struct page_errand *settled_question(const struct page *p)
+static struct page_request *settled_question(const struct page *p)
 {
-    LIST_EACH (&p->errands, it) {
-        struct page_errand *e = LIST_ENTRY(it, struct page_errand, in_page);
+    LIST_EACH (&p->requests, it) {
+        struct page_request *r = LIST_ENTRY(it, struct page_request, in_page);
         BUF_SCOPED lacking = {0};
-        if (e->kind != ERRAND_CONSENT)
+        if (r->kind != PAGE_REQUEST_CONSENT)
             continue;
-        put_lacking(&lacking, p->session, p, buf_view(&e->wanted));
+        put_lacking(&lacking, p->session, p, buf_view(&r->wanted));
         if (!lacking.n)
-            return e;
+            return r;
     }
     return NULL;
 }
 
 void grants_settle(struct page *p)
 {
-    for (struct page_errand *e; (e = settled_question(p));) {
-        struct call *call = e->call;
+    for (struct page_request *r; (r = settled_question(p));) {
+        struct call *call = r->call;
         BUF_SCOPED wanted = {0};
-        buf_span(&wanted, buf_view(&e->wanted));
-        page_errand_free(e);
+        buf_span(&wanted, buf_view(&r->wanted));
+        page_request_free(r);
         if (call)
             answer(p->session, p, call, buf_view(&wanted), false);
     }

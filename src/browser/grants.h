@@ -32,8 +32,8 @@ void grants_use_once(struct browser_session *s, const struct page *page, const s
 enum grant_kind grants_kind(struct span params);
 /* The meta-tool: a call to it, the page's answer to our question, and the question's timeout. */
 void grants_open(struct browser_session *s, struct call *call, struct span arguments);
-void grants_answered(struct page_errand *e, const struct page_message *m);
-void grants_late(struct page_errand *e);
+void grants_answered(struct page_request *r, const struct page_message *m);
+void grants_late(struct page_request *r);
 /* Called after the page granted something unasked: ends the questions that this answers. */
 void grants_settle(struct page *p);
 

@@ -384,7 +384,7 @@ struct guide *guide_new(struct browser *b, struct browser_session *s)
     g->core.bare_names = g->core.built_in = g->core.tells_later = true;
     g->core.told_as = BROWSER_TOLD_AS;
     g->core.policy.timeout = g->core.policy.start_timeout =
-        0; /* errands have their own deadlines */
+        0; /* requests have their own deadlines */
     g->core.policy.approve = approve;
     g->core.policy.n_approve = COUNT_OF(approve);
     router_add_provider(b->router, &g->core);

@@ -1,13 +1,13 @@
 /*
  * inside: declarations that only the files of the browser family share.
  *
- *     browser     all sessions, connections and unanswered errands
- *     session     a provider: the tools of its pages, and what they may do
- *     page        offers tools; our requests go to the newest of its connections
- *     errand      one request of ours to a page
- *     pipe        one connection: a WebSocket, an event stream or a Unix socket
- *     agent       a BTCP agent: a consumer of one session
- *     sender      who sent a message, while the message is handled
+ *     browser       all sessions, connections and unanswered requests
+ *     session       a provider: the tools of its pages, and what they may do
+ *     page          offers tools; our requests go to the newest of its connections
+ *     page_request  one request of ours to a page
+ *     pipe          one connection: a WebSocket, an event stream or a Unix socket
+ *     agent         a BTCP agent: a consumer of one session
+ *     sender        who sent a message, while the message is handled
  */
 #ifndef RIALTO_BROWSER_INSIDE_H
 #define RIALTO_BROWSER_INSIDE_H
@@ -32,8 +32,8 @@ struct browser {
     size_t n_webmcp;     /* sessions with a page of MCP-B that has tools */
     struct view *all;    /* the tools of all sessions and of `guide` */
     struct list opening; /* started programs that open pages: struct launch */
-    struct idmap errands;
-    uint64_t last_errand;
+    struct idmap requests;
+    uint64_t last_request;
     struct stats past;         /* of the sessions that have ended */
     struct listener *listener; /* on the Unix socket; NULL: there is none */
     struct list pipes;

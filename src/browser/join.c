@@ -5,7 +5,7 @@
 #include "base/backoff.h"
 #include "base/log.h"
 #include "base/mem.h"
-#include "browser/page_errand.h"
+#include "browser/page_request.h"
 #include "browser/pipe.h"
 #include "browser/sender.h"
 #include "io/http_client.h"
@@ -64,7 +64,7 @@ static void ask_tools(struct pipe *p, const char *method)
     json_out_str(&params, "sessionId", p->page->session->id);
     buf_char(&params, '}');
     p->page->registered = false;
-    (void)page_errand_ask(p->page, ERRAND_LIST, method, buf_view(&params), LIST_MS);
+    (void)page_request_ask(p->page, PAGE_REQUEST_LIST, method, buf_view(&params), LIST_MS);
 }
 
 /* Makes the pipe a page of our session of this name, and joins the server's session. */

@@ -21,7 +21,7 @@ void join_free_all(struct list *joins);
 /* For pipe.c: sends a message of a pipe that has no WebSocket; removes a pipe that is freed. */
 void join_send(struct join *j, const struct pipe *p, struct span json);
 void join_pipe_gone(struct join *j, struct pipe *p);
-/* For page_errand.c: the server has let us into a session. By ws:// only this counts as a success,
+/* For page_request.c: the server has let us into a session. By ws:// only this counts as a success,
  * after which a lost connection is soon opened again. */
 void join_entered(struct join *j);
 

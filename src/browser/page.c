@@ -1,5 +1,5 @@
 /* A page: its connections, its name for people, and the tools that it registered. Called by
- * routes.c, pipe.c, sender.c, relay.c, join.c, session.c, page_errand.c, grants.c, open_page.c and
+ * routes.c, pipe.c, sender.c, relay.c, join.c, session.c, page_request.c, grants.c, open_page.c and
  * browser.c. */
 #include "browser/page.h"
 
@@ -8,7 +8,7 @@
 #include "base/mem.h"
 #include "base/visible.h"
 #include "browser/grants.h"
-#include "browser/page_errand.h"
+#include "browser/page_request.h"
 #include "browser/pipe.h"
 #include "wire/json.h"
 #include "wire/json_out.h"
@@ -37,7 +37,7 @@ static void on_reread(struct timer *t)
     struct page *p = CONTAINER_OF(t, struct page, reread);
 
     if (!p->registered && p->dialect->answers_list)
-        (void)page_errand_ask(p, ERRAND_LIST, "tools/list", SPAN("{}"), PAGE_CALL_MS);
+        (void)page_request_ask(p, PAGE_REQUEST_LIST, "tools/list", SPAN("{}"), PAGE_CALL_MS);
 }
 
 static struct page *page_new(struct browser_session *s, struct span key, struct span origin,
@@ -52,7 +52,7 @@ static struct page *page_new(struct browser_session *s, struct span key, struct 
     p->reread.fire = on_reread;
     id_token(p->id);
     list_init(&p->pipes);
-    list_init(&p->errands);
+    list_init(&p->requests);
     list_append(&s->pages, &p->node);
     s->n_pages++;
     return p;
@@ -105,7 +105,7 @@ void page_free(struct page *p)
     forget_leads(p);
     list_remove(&p->node);
     s->n_pages--;
-    page_errand_fail_all(p, NULL);
+    page_request_fail_all(p, NULL);
     LIST_EACH_SAFE (&p->pipes, it) {
         struct pipe *pipe = LIST_ENTRY(it, struct pipe, in_owner);
         list_remove(&pipe->in_owner);
@@ -149,7 +149,7 @@ void page_attach(struct page *p, struct pipe *pipe)
 {
     if (p->silent) { /* it has reconnected */
         if (p->life) /* else the ping ended with the last connection */
-            page_errand_free(p->life);
+            page_request_free(p->life);
         p->silent = false;
     }
     pipe->page = p;
@@ -177,15 +177,15 @@ void page_pipe_gone(struct page *p, struct pipe *pipe)
         timer_clear(timers_of(p), &p->reread);
     /* Requests on an event stream are answered by POST, so the answers can still come. */
     if (deaf || !pipe->is_events)
-        page_errand_fail_all(p, deaf ? NULL : pipe);
-    LIST_EACH (&p->errands, it) {
-        struct page_errand *e = LIST_ENTRY(it, struct page_errand, in_page);
-        e->pipe = e->pipe == pipe ? NULL : e->pipe;
+        page_request_fail_all(p, deaf ? NULL : pipe);
+    LIST_EACH (&p->requests, it) {
+        struct page_request *r = LIST_ENTRY(it, struct page_request, in_page);
+        r->pipe = r->pipe == pipe ? NULL : r->pipe;
     }
     if (deaf && !p->key)
         page_free(p);
-    else if (!list_empty(&p->errands))
-        page_errand_ask_life(p, 0); /* requests may have been lost with the connection */
+    else if (!list_empty(&p->requests))
+        page_request_ask_life(p, 0); /* requests may have been lost with the connection */
     browser_sweep_later(s->browser, s);
     session_changed_late(s);
 }

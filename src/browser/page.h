@@ -2,7 +2,7 @@
  * page: a web page that offers tools.
  *
  * A page belongs to a session. A page with a key outlives its connections, so that it can connect
- * again; one without is freed with its connection. A request of ours to a page is an *errand*.
+ * again; one without is freed with its connection.
  */
 #ifndef RIALTO_BROWSER_PAGE_H
 #define RIALTO_BROWSER_PAGE_H
@@ -10,7 +10,7 @@
 #include "browser/dialect.h"
 #include "browser/session.h"
 
-struct page_errand;
+struct page_request;
 struct pipe;
 
 struct tool {
@@ -29,23 +29,23 @@ struct page {
     char *title, *url; /* as the page says; may be NULL */
     char *name;        /* for people, unique among all pages; NULL before it registers */
     const struct dialect *dialect;
-    bool cannot_ask;     /* it answered capabilities/request with an error */
-    bool ours;           /* it runs rialto.js or webmcp.js: we tell it about cancelled calls */
-    bool registered;     /* on its newest connection */
-    struct list pipes;   /* struct pipe.in_owner, newest last */
-    struct list errands; /* struct page_errand.in_page */
+    bool cannot_ask;      /* it answered capabilities/request with an error */
+    bool ours;            /* it runs rialto.js or webmcp.js: we tell it about cancelled calls */
+    bool registered;      /* on its newest connection */
+    struct list pipes;    /* struct pipe.in_owner, newest last */
+    struct list requests; /* struct page_request.in_page */
     size_t text_n;
     char *text;         /* the raw list of tools, which the tools point into */
     struct arena arena; /* names that have escapes in `text` */
     struct tool *tools;
     size_t n_tools;
     struct timer reread;
-    struct page_errand *life; /* the ping that is not answered yet; or NULL */
-    uint64_t heard_at;        /* loop time when anything last came from it */
-    uint64_t came_at;         /* loop time when its newest connection was opened */
-    bool has_answered;        /* at least one request of ours */
-    bool answers_pings;       /* it has answered one: if it does not answer now, it is not there */
-    bool silent;              /* it does not answer: its tools are not listed */
+    struct page_request *life; /* the ping that is not answered yet; or NULL */
+    uint64_t heard_at;         /* loop time when anything last came from it */
+    uint64_t came_at;          /* loop time when its newest connection was opened */
+    bool has_answered;         /* at least one request of ours */
+    bool answers_pings;        /* it has answered one: if it does not answer now, it is not there */
+    bool silent;               /* it does not answer: its tools are not listed */
 };
 
 enum { PAGE_CALL_MS = 60 * 1000 }; /* what a call may take, unless the tool says more or less */

@@ -9,7 +9,7 @@
 #include "base/log.h"
 #include "base/mem.h"
 #include "browser/agent.h"
-#include "browser/page_errand.h"
+#include "browser/page_request.h"
 #include "browser/pipe.h"
 #include "browser/sender.h"
 #include "wire/json.h"
@@ -316,7 +316,7 @@ static void take_result(struct sender *s, struct span message)
         m.result = result.value;
     else
         m.error = SPAN("{\"code\":\"EXECUTION_ERROR\",\"message\":\"The page's result is none\"}");
-    if (!page_errand_answer(s, &m))
+    if (!page_request_answer(s, &m))
         log_debug("browser", "an answer that nobody waits for was dropped");
 }
 
@@ -324,7 +324,7 @@ static void take_pong(struct sender *s, struct span message)
 {
     (void)message;
     if (s->page)
-        page_errand_lives(s->page, true);
+        page_request_lives(s->page, true);
 }
 
 struct message_type {

@@ -1,4 +1,4 @@
-/* Converts a page's answer or error to an MCP result or error object. Called by page_errand.c, and
+/* Converts a page's answer or error to an MCP result or error object. Called by page_request.c, and
  * by session.c for calls that are refused. */
 #include "browser/result.h"
 

@@ -6,7 +6,7 @@
 #include "base/mem.h"
 #include "browser/agent.h"
 #include "browser/grants.h"
-#include "browser/page_errand.h"
+#include "browser/page_request.h"
 #include "browser/pipe.h"
 #include "wire/json_out.h"
 #include "wire/rpc.h"
@@ -414,7 +414,7 @@ bool sender_receive(struct sender *s, struct span text)
     if (!answers)
         m.error = SPAN("{\"code\":\"EXECUTION_ERROR\",\"message\":"
                        "\"The page's answer has neither a result nor an error object\"}");
-    bool awaited = m.id.n && page_errand_answer(s, &m);
+    bool awaited = m.id.n && page_request_answer(s, &m);
     if (!answers && !awaited)
         reply_error(s, m.id, RPC_INVALID_REQUEST, "Invalid request: neither method nor result");
     else if (!awaited)

@@ -10,7 +10,7 @@
 #include "browser/entry.h"
 #include "browser/grants.h"
 #include "browser/guide.h"
-#include "browser/page_errand.h"
+#include "browser/page_request.h"
 #include "browser/pipe.h"
 #include "browser/result.h"
 #include "wire/json.h"
@@ -334,10 +334,10 @@ static void on_open(struct peer *self, struct call *call, const struct request *
     }
     params.n = 0;
     put_call(&params, lead->tool, arguments);
-    struct page_errand *e = page_errand_call(lead->page, buf_view(&params),
-                                             page_timeout(request->params, lead->tool->timeout));
-    e->call = call;
-    call->provider_data = e;
+    struct page_request *r = page_request_call(lead->page, buf_view(&params),
+                                               page_timeout(request->params, lead->tool->timeout));
+    r->call = call;
+    call->provider_data = r;
     grants_use_once(s, lead->page, lead->tool);
 }
 
@@ -355,15 +355,15 @@ static void on_cancel(struct peer *self, struct call *call, enum failure why)
 
 void session_cancel(struct call *call)
 {
-    struct page_errand *e = call->provider_data;
+    struct page_request *r = call->provider_data;
 
-    if (!e)
+    if (!r)
         return;
-    e->call = NULL;
-    if (e->kind == ERRAND_CONSENT)
+    r->call = NULL;
+    if (r->kind == PAGE_REQUEST_CONSENT)
         return; /* the question stays open: the user's answer still counts */
-    page_errand_call_off(e);
-    page_errand_free(e);
+    page_request_call_off(r);
+    page_request_free(r);
 }
 
 static const struct peer_verbs verbs = {.open = on_open, .answer = on_answer, .cancel = on_cancel};
@@ -405,7 +405,7 @@ struct browser_session *session_new(struct browser *b, struct span id)
     s->core.bare_names = s->core.built_in = s->core.tells_later = true;
     s->core.told_as = BROWSER_TOLD_AS;
     s->core.policy.timeout = s->core.policy.start_timeout =
-        0; /* errands have their own deadlines */
+        0; /* requests have their own deadlines */
     s->view = view_new(s->id, NULL);
     router_add_provider(b->router, &s->core);
     view_add(s->view, &s->core, NULL);

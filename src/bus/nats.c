@@ -211,7 +211,7 @@ void nats_answer(struct nats_client *e, const struct nats_op *op)
     if (what.n < 4 || !ascii_number(span_from(what, 3), &number))
         return;
     if (span_starts(what, SPAN(".a.")))
-        nats_wish_answer(e, number, op);
+        nats_request_answer(e, number, op);
     else if (span_starts(what, SPAN(".p.")))
         on_stored(e, number, op);
     else if (span_starts(what, SPAN(".n.")) && nats_headers_status(op->headers))
@@ -249,7 +249,7 @@ static bool may_store(struct nats_client *e, uint64_t number, const char *subjec
         r = MEM_NEW(struct nats_root);
         r->key = mem_span(key);
         map_put(&e->roots, key, r);
-        nats_wish_stream(e, subject, NULL, false, on_stream, r);
+        nats_request_stream(e, subject, NULL, false, on_stream, r);
     }
     if (r->state == READY && !e->holds)
         return true;
@@ -376,7 +376,7 @@ void nats_down(struct nats_client *e)
     timer_clear(loop_timers(e->loop), &e->again);
     timer_clear(loop_timers(e->loop), &e->late);
     nats_subs_drop(e);
-    nats_wishes_drop(e);
+    nats_requests_drop(e);
     while ((u = LIST_FIRST(&e->unsure, struct nats_unsure, node)))
         unsure_free(u);
     while ((s = LIST_FIRST(&e->unstored, struct nats_unstored, node)))
@@ -415,7 +415,7 @@ void nats_free(struct nats_client *e)
     nats_address_fini(&e->address);
     idmap_fini(&e->legs);
     idmap_fini(&e->items);
-    idmap_fini(&e->wishes);
+    idmap_fini(&e->requests);
     idmap_fini(&e->by_number);
     buf_fini(&e->headers);
     mem_free(e);

@@ -3,11 +3,12 @@
  *
  * nats_link.c is the connection: which server, TLS, logging in, pings, the end. nats.c is the
  * engine: publishing, and learning that what was published has arrived. nats_sub.c is what comes
- * in: subscriptions, and messages that are handed over and wait to be settled. nats_wish.c finds
+ * in: subscriptions, and messages that are handed over and wait to be settled. nats_request.c finds
  * and makes JetStream's streams and consumers. nats_words.c and nats_message.c translate,
  * nats_login.c signs.
  *
- * Nouns: nats_. Files: nats, nats_link, nats_login, nats_message, nats_sub, nats_wish, nats_words.
+ * Nouns: nats_. Files: nats, nats_link, nats_login, nats_message, nats_request, nats_sub,
+ * nats_words.
  */
 #ifndef RIALTO_BUS_NATS_INSIDE_H
 #define RIALTO_BUS_NATS_INSIDE_H
@@ -15,7 +16,7 @@
 #include "base/id.h"
 #include "base/map.h"
 #include "bus/engine.h"
-#include "bus/nats_wish.h"
+#include "bus/nats_request.h"
 #include "bus/nats_words.h"
 #include "io/stream.h"
 #include "io/tls.h"
@@ -72,7 +73,7 @@ struct nats_client {
     size_t max_payload; /* of the server; 0 = not known yet */
     struct nats_link link;
     struct timer tick;
-    uint64_t last_id; /* of legs (one NATS subscription each) and of wishes */
+    uint64_t last_id; /* of legs (one NATS subscription each) and of requests */
 
     /* publishing (nats.c) */
     struct buf headers; /* of the message that is being written */
@@ -99,7 +100,7 @@ struct nats_client {
     struct deferred work;      /* hands over items when there is room again */
     uint64_t warned, dropped;  /* when a dead letter and when lost messages were last logged */
 
-    struct idmap wishes; /* nats_wish.c */
+    struct idmap requests; /* nats_request.c */
 };
 
 /* --- nats_link.c --- */

@@ -1,5 +1,5 @@
 /* The connection to a NATS cluster: its servers, TLS, logging in, pings and the end. Called by
- * nats.c, and by nats_sub.c and nats_wish.c to send; what arrives is given to nats.c and
+ * nats.c, and by nats_sub.c and nats_request.c to send; what arrives is given to nats.c and
  * nats_sub.c. */
 #include "bus/nats_inside.h"
 
@@ -262,7 +262,7 @@ static void on_login(struct nats_client *e)
 {
     e->link.state = NATS_PREPARING;
     if (e->options->jetstream)
-        nats_wish_jetstream(e, on_checked, NULL);
+        nats_request_jetstream(e, on_checked, NULL);
     else
         on_checked(e, NULL, true, NULL);
 }

@@ -30,7 +30,7 @@ struct nats_leg {
     bool jet;           /* JetStream's, else plain NATS */
     bool open;          /* SUB is sent */
     bool holding, held; /* publishes wait for its consumer; held: they did, and will not again */
-    struct nats_wish *wish; /* the request for a consumer */
+    struct nats_request *request; /* the request for a consumer */
     char *next;     /* jet: the subject that asks the consumer for more; NULL until there is one */
     char *inbox;    /* jet: the subject to which the consumer sends messages */
     uint64_t asked; /* messages we have asked for that did not come yet */
@@ -421,7 +421,8 @@ static void leg_listen(struct nats_leg *leg)
             leg->holding = leg->held = true;
             nats_hold(e);
         }
-        leg->wish = nats_wish_stream(e, leg->subject, sub->group, sub->ephemeral, on_consumer, leg);
+        leg->request =
+            nats_request_stream(e, leg->subject, sub->group, sub->ephemeral, on_consumer, leg);
         return;
     }
     /* The subject is wider than the pattern, so the pattern is part of the queue group's name:
@@ -447,9 +448,9 @@ static void leg_unlisten(struct nats_leg *leg)
     timer_clear(loop_timers(e->loop), &leg->listen);
     if (!leg->id)
         return;
-    if (leg->wish)
-        nats_wish_drop(leg->wish);
-    leg->wish = NULL;
+    if (leg->request)
+        nats_request_drop(leg->request);
+    leg->request = NULL;
     leg_unsubscribe(leg);
     leg_release(leg);
     idmap_take(&e->legs, leg->id);
@@ -492,7 +493,7 @@ static void on_consumer(struct nats_client *e, void *owner, bool granted, const 
     struct nats_leg *leg = owner;
     struct buf inbox = {0};
 
-    leg->wish = NULL;
+    leg->request = NULL;
     if (!granted) {
         log_warn("nats", "%s: %s; trying again", leg->subject, text);
         leg_listen_later(leg);

@@ -1,5 +1,5 @@
 /* Parses NATS URLs, maps topics and patterns to subjects, and makes the names of streams and
- * consumers. Called by nats.c, nats_link.c, nats_sub.c and nats_wish.c. */
+ * consumers. Called by nats.c, nats_link.c, nats_sub.c and nats_request.c. */
 #include "bus/nats_words.h"
 
 #include "base/ascii.h"

@@ -140,7 +140,7 @@ static bool is_id(const char *text)
 }
 
 /* 0: list, 1: approve, -1: reject; -2: the command line was wrong, and a message is printed. */
-static int wish_of(const struct args *a)
+static int decision_of(const struct args *a)
 {
     bool approve = a->rest_n && strcmp(a->rest[0], "approve") == 0;
     bool reject = a->rest_n && strcmp(a->rest[0], "reject") == 0;
@@ -163,13 +163,13 @@ static int run(const struct command *self, int argc, char **argv)
 
     if (args_next(&a) < 0)
         return a.exit_code;
-    int wish = wish_of(&a);
-    if (wish == -2)
+    int decision = decision_of(&a);
+    if (decision == -2)
         return CMD_USAGE;
     struct daemon *d = daemon_find(&a);
     if (!d)
         return CMD_FAILED;
-    int code = wish ? decide(d, &a, a.rest[1], wish > 0) : list_held(d, &a);
+    int code = decision ? decide(d, &a, a.rest[1], decision > 0) : list_held(d, &a);
     daemon_free(d);
     return code;
 }

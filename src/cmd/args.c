@@ -8,7 +8,7 @@
 #include "cmd/project.h"
 #include "config/load.h"
 #include "config/nearest.h"
-#include "hub/token_file.h"
+#include "hub/auth/token_file.h"
 
 #include <getopt.h>
 #include <stdio.h>
@@ -45,7 +45,8 @@ static int wrong_option(struct args *a, bool lacks_argument)
     const char *given = a->argv[optind - 1];
     bool has_argument = !lacks_argument && has_option(a->command, optopt);
     /* When more letters follow a letter, `given` is still the word before them. */
-    bool is_long = given[0] == '-' && given[1] == '-' && (lacks_argument || has_argument || !optopt);
+    bool is_long =
+        given[0] == '-' && given[1] == '-' && (lacks_argument || has_argument || !optopt);
     const char *problem = lacks_argument ? "an argument must follow"
                           : has_argument ? "no argument can follow this option:"
                           : is_long      ? "cannot understand the option"

@@ -18,7 +18,8 @@ static struct json_slot in_schema(struct span tool, const char *key)
 
 static bool takes_text(struct span schema);
 
-/* Is one of the alternatives that the schema has under `key` a text? null may stand beside texts. */
+/* Is one of the alternatives that the schema has under `key` a text? null may stand beside texts.
+ */
 static bool is_text(const char *key, struct span value, enum json_type type)
 {
     if (strcmp(key, "enum") == 0)

@@ -24,7 +24,7 @@ enum { OPT_SINCE = ARGS_OWN, OPT_UNTIL, OPT_TOKEN, OPT_SERVER, OPT_TOOL };
 enum { FILES_MAX = 10001, TRIES = 100 };
 
 /* Which lines of the trail to show. */
-struct audit_wish {
+struct audit_options {
     int64_t since, until; /* ms of Unix time; 0: no bound */
     const char *token, *server, *tool;
     bool json;
@@ -210,16 +210,16 @@ static bool is_text(struct span object, const char *key, const char *wanted)
     return !wanted || (slot.type == JSON_STRING && json_string_is(slot.value, span_str(wanted)));
 }
 
-static bool is_wanted(const struct audit_wish *w, struct span line)
+static bool is_wanted(const struct audit_options *o, struct span line)
 {
     struct json_slot time = json_get(line, "time");
     int64_t at = 0;
 
     if (time.type == JSON_STRING && time.value.n > 2)
         (void)units_read_time(span_cut(time.value, 1, time.value.n - 2), &at);
-    return (!w->since || at >= w->since) && (!w->until || at < w->until) &&
-           is_text(line, "token", w->token) && is_text(line, "server", w->server) &&
-           is_text(line, "tool", w->tool);
+    return (!o->since || at >= o->since) && (!o->until || at < o->until) &&
+           is_text(line, "token", o->token) && is_text(line, "server", o->server) &&
+           is_text(line, "tool", o->tool);
 }
 
 static void put_field(struct buf *out, struct span line, const char *key, const char *none)
@@ -258,7 +258,7 @@ static void put_row(struct buf *out, struct span line)
     buf_char(out, '\n');
 }
 
-static void show_file(FILE *f, const struct audit_wish *w)
+static void show_file(FILE *f, const struct audit_options *o)
 {
     char *text = NULL;
     size_t room = 0;
@@ -268,9 +268,9 @@ static void show_file(FILE *f, const struct audit_wish *w)
         struct span line = span_of(text, (size_t)n - (text[n - 1] == '\n'));
         struct buf out = {0};
         if (json_skim(line, NULL, NULL, NULL, NULL) || json_type_of(line) != JSON_OBJECT ||
-            !is_wanted(w, line))
+            !is_wanted(o, line))
             continue;
-        if (w->json)
+        if (o->json)
             buf_printf(&out, SPAN_FMT "\n", SPAN_ARG(line));
         else
             put_row(&out, line);
@@ -279,13 +279,13 @@ static void show_file(FILE *f, const struct audit_wish *w)
     free(text);
 }
 
-static int show(const char *file, const struct audit_wish *w)
+static int show(const char *file, const struct audit_options *o)
 {
     struct trail *t = MEM_NEW(struct trail);
 
     (void)trail_open(t, file);
     for (size_t i = 0; i < t->n; i++)
-        show_file(t->files[i], w);
+        show_file(t->files[i], o);
     trail_close(t);
     mem_free(t);
     return CMD_FINE;
@@ -308,18 +308,18 @@ static bool read_moment(const char *text, int64_t *at)
     return true;
 }
 
-static bool read_option(const struct args *a, int id, struct audit_wish *w)
+static bool read_option(const struct args *a, int id, struct audit_options *o)
 {
     bool fine = true;
 
     if (id == OPT_TOKEN)
-        w->token = a->value;
+        o->token = a->value;
     else if (id == OPT_SERVER)
-        w->server = a->value;
+        o->server = a->value;
     else if (id == OPT_TOOL)
-        w->tool = a->value;
+        o->tool = a->value;
     else
-        fine = read_moment(a->value, id == OPT_SINCE ? &w->since : &w->until);
+        fine = read_moment(a->value, id == OPT_SINCE ? &o->since : &o->until);
     if (!fine)
         cmd_error(a->command,
                   "'%s' is not a time: give 2026-12-31T23:59:59Z, or 2h for two hours ago",
@@ -330,13 +330,13 @@ static bool read_option(const struct args *a, int id, struct audit_wish *w)
 static int run(const struct command *self, int argc, char **argv)
 {
     struct args a = args_begin(self, argc, argv);
-    struct audit_wish w = {0};
+    struct audit_options o = {0};
     BUF_SCOPED file = {0}, head = {0};
     bool fine = true;
     int id;
 
     while ((id = args_next(&a)) > 0)
-        fine = read_option(&a, id, &w) && fine;
+        fine = read_option(&a, id, &o) && fine;
     if (id < 0)
         return a.exit_code;
     bool verifies = a.rest_n && strcmp(a.rest[0], "verify") == 0;
@@ -353,8 +353,8 @@ static int run(const struct command *self, int argc, char **argv)
         return CMD_FAILED;
     }
     config_free(c);
-    w.json = a.json;
-    return verifies ? verify(buf_cstr(&file), buf_cstr(&head)) : show(buf_cstr(&file), &w);
+    o.json = a.json;
+    return verifies ? verify(buf_cstr(&file), buf_cstr(&head)) : show(buf_cstr(&file), &o);
 }
 
 static const struct cmd_option options[] = {

@@ -6,7 +6,7 @@
 #include "cmd/browser_relay.h"
 #include "cmd/commands.h"
 #include "config/check.h"
-#include "hub/gate.h"
+#include "hub/auth/gate.h"
 #include "hub/web_pages.h"
 #include "io/ws.h"
 #include "mcp/agent/stdio_agent.h"

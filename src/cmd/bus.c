@@ -8,9 +8,9 @@
 #include "cmd/bus_look.h"
 #include "cmd/commands.h"
 #include "config/units.h"
-#include "hub/bridge.h"
 #include "hub/bus_role.h"
-#include "hub/follow.h"
+#include "hub/graph/bridge.h"
+#include "hub/graph/follow.h"
 #include "mcp/agent/stdio_agent.h"
 
 #include <signal.h>
@@ -29,7 +29,7 @@ enum {
 };
 
 /* The parsed command line. */
-struct bus_wishes {
+struct bus_arguments {
     struct args args;
     const char *url;
     bool dead;
@@ -120,8 +120,8 @@ static void open_agent(struct bus_station *s, const struct config *c)
         stdio_agent_new(s->loop, stream_stdio(s->loop), &host, c->limits.message, agent_closed, s);
 }
 
-static int serve_bus(const struct command *self, const struct bus_wishes *w, const struct config *c,
-                     enum config_bus_role role)
+static int serve_bus(const struct command *self, const struct bus_arguments *o,
+                     const struct config *c, enum config_bus_role role)
 {
     struct bus_station s = {.loop = loop_new()};
     struct err err = {0};
@@ -129,7 +129,7 @@ static int serve_bus(const struct command *self, const struct bus_wishes *w, con
 
     s.bridge = bridge_new(s.loop, c);
     s.follow = follow_new(s.loop, s.bridge, NULL);
-    s.role = bus_role_open(s.loop, c, s.bridge, s.follow, w->url, &role, &err);
+    s.role = bus_role_open(s.loop, c, s.bridge, s.follow, o->url, &role, &err);
     if (s.role) {
         if (role == BUS_PROXY)
             open_agent(&s, c);
@@ -148,44 +148,44 @@ static int serve_bus(const struct command *self, const struct bus_wishes *w, con
     return code;
 }
 
-static int do_worker(const struct command *self, struct bus_wishes *w, const struct config *c)
+static int do_worker(const struct command *self, struct bus_arguments *o, const struct config *c)
 {
-    return serve_bus(self, w, c, BUS_WORKER);
+    return serve_bus(self, o, c, BUS_WORKER);
 }
 
-static int do_proxy(const struct command *self, struct bus_wishes *w, const struct config *c)
+static int do_proxy(const struct command *self, struct bus_arguments *o, const struct config *c)
 {
-    return serve_bus(self, w, c, BUS_PROXY);
+    return serve_bus(self, o, c, BUS_PROXY);
 }
 
 /* --- tail and pub --- */
 
 static bool open_settings(const struct command *self, struct bus_settings *s,
-                          const struct bus_wishes *w, const struct config *c)
+                          const struct bus_arguments *o, const struct config *c)
 {
     struct err err = {0};
 
-    if (bus_settings_init(s, c, w->url, &err) == 0)
+    if (bus_settings_init(s, c, o->url, &err) == 0)
         return true;
     cmd_error(self, "%s", err.text);
     return false;
 }
 
-static int do_tail(const struct command *self, struct bus_wishes *w, const struct config *c)
+static int do_tail(const struct command *self, struct bus_arguments *o, const struct config *c)
 {
     struct bus_settings settings;
 
-    w->tail.pattern = w->args.rest_n > 1 ? w->args.rest[1] : "#";
-    w->tail.json = w->args.json;
-    if (!topic_is_pattern(span_str(w->tail.pattern))) {
-        cmd_error(self, "'%s' is not a pattern of topics", w->tail.pattern);
+    o->tail.pattern = o->args.rest_n > 1 ? o->args.rest[1] : "#";
+    o->tail.json = o->args.json;
+    if (!topic_is_pattern(span_str(o->tail.pattern))) {
+        cmd_error(self, "'%s' is not a pattern of topics", o->tail.pattern);
         cmd_hint("segments separated by dots; * is one of them, # any number: tool.result.#");
         return CMD_USAGE;
     }
-    if (!open_settings(self, &settings, w, c))
+    if (!open_settings(self, &settings, o, c))
         return CMD_USAGE;
-    int code = w->dead ? bus_look_dead(self, &settings, w->args.json)
-                       : bus_look_tail(self, &settings, &w->tail);
+    int code = o->dead ? bus_look_dead(self, &settings, o->args.json)
+                       : bus_look_tail(self, &settings, &o->tail);
     bus_settings_fini(&settings);
     return code;
 }
@@ -208,27 +208,27 @@ static bool read_body(const struct command *self, struct buf *body, const char *
     return body->n <= MOST && !ferror(stdin);
 }
 
-static int do_pub(const struct command *self, struct bus_wishes *w, const struct config *c)
+static int do_pub(const struct command *self, struct bus_arguments *o, const struct config *c)
 {
     struct bus_settings settings;
     BUF_SCOPED body = {0};
     int code = CMD_USAGE;
 
-    if (w->args.rest_n < 3) {
+    if (o->args.rest_n < 3) {
         cmd_error(self, "a topic and a body must follow 'pub'");
         return CMD_USAGE;
     }
-    w->pub.topic = w->args.rest[1];
-    w->pub.json = w->args.json;
-    if (!topic_is_valid(span_str(w->pub.topic)) ||
-        (w->pub.reply_to && !topic_is_valid(span_str(w->pub.reply_to)))) {
+    o->pub.topic = o->args.rest[1];
+    o->pub.json = o->args.json;
+    if (!topic_is_valid(span_str(o->pub.topic)) ||
+        (o->pub.reply_to && !topic_is_valid(span_str(o->pub.reply_to)))) {
         cmd_error(self, "a topic is segments separated by dots, without blanks or wildcards");
         return CMD_USAGE;
     }
-    if (!read_body(self, &body, w->args.rest[2]) || !open_settings(self, &settings, w, c))
+    if (!read_body(self, &body, o->args.rest[2]) || !open_settings(self, &settings, o, c))
         return code;
-    w->pub.body = buf_view(&body);
-    code = bus_look_send(self, &settings, &w->pub);
+    o->pub.body = buf_view(&body);
+    code = bus_look_send(self, &settings, &o->pub);
     bus_settings_fini(&settings);
     return code;
 }
@@ -238,7 +238,7 @@ static int do_pub(const struct command *self, struct bus_wishes *w, const struct
 static const struct {
     const char *name;
     int most; /* most words on the command line, the name included */
-    int (*run)(const struct command *self, struct bus_wishes *w, const struct config *c);
+    int (*run)(const struct command *self, struct bus_arguments *o, const struct config *c);
 } acts[] = {
     {"worker", 1, do_worker}, {"proxy", 1, do_proxy}, {"tail", 2, do_tail}, {"pub", 3, do_pub}};
 
@@ -256,35 +256,35 @@ static int add_header(const struct command *self, struct bus_pub *pub, const cha
     return 0;
 }
 
-static int take_option(const struct command *self, struct bus_wishes *w, int id)
+static int take_option(const struct command *self, struct bus_arguments *o, int id)
 {
-    const char *value = w->args.value, *wrong = NULL;
+    const char *value = o->args.value, *wrong = NULL;
     char *end;
 
     switch (id) {
     case OPT_URL:
-        w->url = value;
+        o->url = value;
         return 0;
     case OPT_COUNT:
-        w->tail.most = strtoull(value, &end, 10);
+        o->tail.most = strtoull(value, &end, 10);
         wrong = !ascii_is_digit(*value) || *end ? "expected a number" : NULL;
         break;
     case OPT_TYPE:
-        w->pub.type = value;
+        o->pub.type = value;
         return 0;
     case OPT_HEADER:
-        return add_header(self, &w->pub, value);
+        return add_header(self, &o->pub, value);
     case OPT_WAIT:
-        wrong = units_read_duration(span_str(value), &w->pub.wait);
+        wrong = units_read_duration(span_str(value), &o->pub.wait);
         break;
     case OPT_DEAD:
-        w->dead = true;
+        o->dead = true;
         return 0;
     case OPT_REPLY_TO:
-        w->pub.reply_to = value;
+        o->pub.reply_to = value;
         return 0;
     default:
-        w->pub.source = value;
+        o->pub.source = value;
         return 0;
     }
     if (wrong)
@@ -294,28 +294,28 @@ static int take_option(const struct command *self, struct bus_wishes *w, int id)
 
 static int run(const struct command *self, int argc, char **argv)
 {
-    struct bus_wishes w = {.args = args_begin(self, argc, argv)};
+    struct bus_arguments o = {.args = args_begin(self, argc, argv)};
     int id;
 
-    while ((id = args_next(&w.args)) > 0)
-        if (take_option(self, &w, id))
+    while ((id = args_next(&o.args)) > 0)
+        if (take_option(self, &o, id))
             return CMD_USAGE;
     if (id < 0)
-        return w.args.exit_code;
-    for (size_t i = 0; i < COUNT_OF(acts) && w.args.rest_n; i++) {
-        if (strcmp(w.args.rest[0], acts[i].name) != 0)
+        return o.args.exit_code;
+    for (size_t i = 0; i < COUNT_OF(acts) && o.args.rest_n; i++) {
+        if (strcmp(o.args.rest[0], acts[i].name) != 0)
             continue;
-        if (args_expect(&w.args, acts[i].most))
+        if (args_expect(&o.args, acts[i].most))
             return CMD_USAGE;
-        struct config *c = args_load_config(&w.args);
+        struct config *c = args_load_config(&o.args);
         if (!c)
             return CMD_USAGE;
-        int code = acts[i].run(self, &w, c);
+        int code = acts[i].run(self, &o, c);
         config_free(c);
         return code;
     }
-    if (w.args.rest_n)
-        cmd_error(self, "there is no command 'bus %s'", w.args.rest[0]);
+    if (o.args.rest_n)
+        cmd_error(self, "there is no command 'bus %s'", o.args.rest[0]);
     else
         cmd_error(self, "which bus command?");
     cmd_hint("worker, proxy, tail or pub");

@@ -106,7 +106,7 @@ static void on_done(struct peer *self, struct call *call, const struct outcome *
 
     (void)call;
     c->call = NULL;
-    pulse_stop(c->ask->pulse);
+    progress_line_stop(c->ask->progress);
     questionnaire_free(c->person);
     c->person = NULL;
     if (c->ask->finished)
@@ -122,7 +122,7 @@ static void tell_running(const struct call_run *c)
     BUF_SCOPED text = {0};
 
     buf_printf(&text, "waiting for %s of %s", c->tool, c->server);
-    pulse_say(c->ask->pulse, buf_view(&text));
+    progress_line_say(c->ask->progress, buf_view(&text));
 }
 
 static void tell_progress(const struct call_run *c, struct span params)
@@ -141,7 +141,7 @@ static void tell_progress(const struct call_run *c, struct span params)
         buf_str(&line, "  ");
         buf_span(&line, json_text(message.value, &scratch));
     }
-    pulse_tell(c->ask->pulse, buf_view(&line));
+    progress_line_tell(c->ask->progress, buf_view(&line));
 }
 
 static void on_event(struct peer *self, struct call *call, const struct event *event)
@@ -191,7 +191,7 @@ static void on_ask(struct peer *self, struct call *call, const struct ask *ask)
                              .text = SPAN("nobody can be asked on a command line")};
 
     if (form && c->person && !(approval && c->yes)) {
-        pulse_stop(c->ask->pulse);
+        progress_line_stop(c->ask->progress);
         c->call = call;
         questionnaire_ask(c->person, ask->key, ask->params, approval);
         return;

@@ -20,7 +20,7 @@ enum { OPT_SERVER = ARGS_OWN, OPT_FAILED };
 enum { SHOWN = 20, SHOWN_MAX = 1000, LOOK_MS = 400 };
 
 /* The parsed command line. */
-struct wish {
+struct calls_options {
     const char *server;
     const char *id;
     bool failed, follow;
@@ -152,7 +152,7 @@ static void add_call(struct grid *grid, struct span call)
     grid_add(grid, buf_view(&cell));
     for (size_t i = 0; i < COUNT_OF(texts); i++) {
         struct span text = daemon_text(call, texts[i], &scratch);
-        grid_add_in(grid, i == COUNT_OF(texts) - 1 ? ink_of(text) : INK_PLAIN, text);
+        grid_add_in(grid, i == COUNT_OF(texts) - 1 ? colour_of(text) : COLOUR_PLAIN, text);
     }
     buf_reset(&cell, 0);
     buf_printf(&cell, SPAN_FMT " ms", SPAN_ARG(json_get(call, "duration_ms").value));
@@ -183,34 +183,34 @@ static void put_calls(struct buf *out, const struct span *calls, size_t n)
     grid_put(out, &grid);
 }
 
-static void put_query(struct buf *path, const struct wish *w, uint64_t limit)
+static void put_query(struct buf *path, const struct calls_options *o, uint64_t limit)
 {
-    buf_printf(path, "/api/calls?limit=%" PRIu64 "%s", limit, w->failed ? "&failed=1" : "");
-    if (!w->server)
+    buf_printf(path, "/api/calls?limit=%" PRIu64 "%s", limit, o->failed ? "&failed=1" : "");
+    if (!o->server)
         return;
     buf_str(path, "&server=");
-    daemon_put_value(path, w->server);
+    daemon_put_value(path, o->server);
 }
 
 /* --- asking the daemon --- */
 
-static int show(struct daemon *d, const struct args *a, const struct wish *w)
+static int show(struct daemon *d, const struct args *a, const struct calls_options *o)
 {
     BUF_SCOPED path = {0}, answer = {0};
     struct buf out = {0};
     int status = 0;
 
-    if (w->id)
-        buf_printf(&path, "/api/calls/%s", w->id);
+    if (o->id)
+        buf_printf(&path, "/api/calls/%s", o->id);
     else
-        put_query(&path, w, w->n);
+        put_query(&path, o, o->n);
     bool fine = daemon_fetch(d, buf_cstr(&path), SPAN_EMPTY, &status, &answer) == 0 &&
                 daemon_agreed(d, status, buf_view(&answer));
     struct span *calls = MEM_ARRAY(struct span, SHOWN_MAX);
-    size_t n = fine && !w->id ? collect(buf_view(&answer), calls, SHOWN_MAX) : 0;
+    size_t n = fine && !o->id ? collect(buf_view(&answer), calls, SHOWN_MAX) : 0;
     if (fine && a->json)
         buf_span(&out, buf_view(&answer));
-    else if (fine && w->id)
+    else if (fine && o->id)
         put_call(&out, buf_view(&answer));
     else if (n)
         put_calls(&out, calls, n);
@@ -346,14 +346,14 @@ static void put_news(struct buf *out, struct calls_follow *f, struct span list, 
     mem_free(calls);
 }
 
-static int follow(struct daemon *d, const struct args *a, const struct wish *w)
+static int follow(struct daemon *d, const struct args *a, const struct calls_options *o)
 {
     struct calls_follow *f = MEM_NEW(struct calls_follow);
     BUF_SCOPED path = {0};
     bool lost = false;
     int code = CMD_FINE;
 
-    put_query(&path, w, SHOWN_MAX);
+    put_query(&path, o, SHOWN_MAX);
     daemon_mind_signals(d);
     do {
         struct buf answer = {0}, out = {0};
@@ -369,7 +369,7 @@ static int follow(struct daemon *d, const struct args *a, const struct wish *w)
         }
         lost = failed;
         if (!failed)
-            put_news(&out, f, buf_view(&answer), w->n, a, d);
+            put_news(&out, f, buf_view(&answer), o->n, a, d);
         cmd_print(&out);
         fflush(stdout);
         buf_fini(&answer);
@@ -380,12 +380,12 @@ static int follow(struct daemon *d, const struct args *a, const struct wish *w)
 
 /* --- the command line --- */
 
-static bool read_count(const struct args *a, struct wish *w)
+static bool read_count(const struct args *a, struct calls_options *o)
 {
     char *end;
 
-    w->n = strtoull(a->value, &end, 10);
-    if (ascii_is_digit(*a->value) && !*end && w->n <= SHOWN_MAX)
+    o->n = strtoull(a->value, &end, 10);
+    if (ascii_is_digit(*a->value) && !*end && o->n <= SHOWN_MAX)
         return true;
     cmd_error(a->command, "-n takes a number up to %d, not '%s'", SHOWN_MAX, a->value);
     return false;
@@ -394,30 +394,30 @@ static bool read_count(const struct args *a, struct wish *w)
 static int run(const struct command *self, int argc, char **argv)
 {
     struct args a = args_begin(self, argc, argv);
-    struct wish w = {.n = SHOWN};
+    struct calls_options o = {.n = SHOWN};
     int id;
 
     while ((id = args_next(&a)) > 0) {
-        w.server = id == OPT_SERVER ? a.value : w.server;
-        w.failed |= id == OPT_FAILED;
-        w.follow |= id == 'f';
-        if (id == 'n' && !read_count(&a, &w))
+        o.server = id == OPT_SERVER ? a.value : o.server;
+        o.failed |= id == OPT_FAILED;
+        o.follow |= id == 'f';
+        if (id == 'n' && !read_count(&a, &o))
             return CMD_USAGE;
     }
     if (id < 0)
         return a.exit_code;
     if (args_expect(&a, 1))
         return CMD_USAGE;
-    w.id = a.rest_n ? a.rest[0] : self == &command_trace ? "" : NULL;
-    if (w.id && (!*w.id || strspn(w.id, "0123456789") != strlen(w.id))) {
-        cmd_error(self, "a call is known by its number, not '%s'", w.id);
+    o.id = a.rest_n ? a.rest[0] : self == &command_trace ? "" : NULL;
+    if (o.id && (!*o.id || strspn(o.id, "0123456789") != strlen(o.id))) {
+        cmd_error(self, "a call is known by its number, not '%s'", o.id);
         cmd_hint("rialto calls lists them; --server NAME those of one server");
         return CMD_USAGE;
     }
     struct daemon *d = daemon_find(&a);
     if (!d)
         return CMD_FAILED;
-    int code = w.follow && !w.id ? follow(d, &a, &w) : show(d, &a, &w);
+    int code = o.follow && !o.id ? follow(d, &a, &o) : show(d, &a, &o);
     daemon_free(d);
     return code;
 }

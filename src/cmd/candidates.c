@@ -6,7 +6,7 @@
 #include "base/log.h"
 #include "cmd/daemon.h"
 #include "cmd/query.h"
-#include "hub/tool_list.h"
+#include "hub/graph/tool_list.h"
 #include "wire/json.h"
 
 #include <string.h>

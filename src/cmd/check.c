@@ -5,7 +5,7 @@
 #include "cmd/commands.h"
 #include "config/load.h"
 #include "config/secret.h"
-#include "hub/gate.h"
+#include "hub/auth/gate.h"
 #include "hub/tls_files.h"
 #include "wire/json_out.h"
 

@@ -4,7 +4,7 @@
 
 #include "base/log.h"
 #include "base/visible.h"
-#include "cmd/ink.h"
+#include "cmd/colour.h"
 
 #include <errno.h>
 #include <stdio.h>
@@ -21,18 +21,18 @@ void cmd_put_plain(struct buf *out, struct span text)
 }
 
 /* "PREFIX TEXT\n" with the prefix in the given colour, written at once. */
-__attribute__((format(printf, 3, 0))) static void put_line(enum ink ink, const char *prefix,
+__attribute__((format(printf, 3, 0))) static void put_line(enum colour colour, const char *prefix,
                                                            const char *fmt, va_list ap)
 {
     BUF_SCOPED line = {0}, text = {0}, clean = {0}, shown = {0};
 
-    ink_put(&line, ink, span_str(prefix));
+    colour_put(&line, colour, span_str(prefix));
     buf_char(&line, ' ');
     buf_vprintf(&text, fmt, ap);
     log_redact(&clean, buf_view(&text));
     cmd_put_plain(&line, buf_view(&clean));
     buf_char(&line, '\n');
-    ink_show(&shown, buf_view(&line), ink_wanted(STDERR_FILENO));
+    colour_show(&shown, buf_view(&line), colour_wanted(STDERR_FILENO));
     fwrite(shown.p, 1, shown.n, stderr);
 }
 
@@ -43,7 +43,7 @@ void cmd_error(const struct command *who, const char *fmt, ...)
 
     buf_printf(&prefix, "rialto%s%s:", who ? " " : "", who ? who->name : "");
     va_start(ap, fmt);
-    put_line(INK_ERROR, buf_cstr(&prefix), fmt, ap);
+    put_line(COLOUR_ERROR, buf_cstr(&prefix), fmt, ap);
     va_end(ap);
 }
 
@@ -52,7 +52,7 @@ void cmd_hint(const char *fmt, ...)
     va_list ap;
 
     va_start(ap, fmt);
-    put_line(INK_HINT, "hint:", fmt, ap);
+    put_line(COLOUR_HINT, "hint:", fmt, ap);
     va_end(ap);
 }
 
@@ -73,7 +73,7 @@ void cmd_print(struct buf *out)
 {
     struct buf shown = {0};
 
-    ink_show(&shown, buf_view(out), ink_wanted(STDOUT_FILENO));
+    colour_show(&shown, buf_view(out), colour_wanted(STDOUT_FILENO));
     buf_fini(out);
     write_out(&shown);
 }

@@ -10,9 +10,9 @@
 #include "cmd/conductor_trace.h"
 #include "config/credentials.h"
 #include "config/units.h"
-#include "hub/bridge.h"
 #include "hub/conductor_http.h"
 #include "hub/conductor_link.h"
+#include "hub/graph/bridge.h"
 #include "io/guard.h"
 #include "mcp/agent/stdio_agent.h"
 
@@ -41,7 +41,7 @@ enum {
 enum { START_TIMEOUT = 60 * 1000, STALL_TIMEOUT = 60 * 1000 };
 
 /* The parsed command line. */
-struct wishes {
+struct conductor_arguments {
     struct conductor_options conductor;
     struct conductor_trace_options trace;
     const char *with;
@@ -209,7 +209,8 @@ static int carry(char *port)
     return conductor_mcp(port); /* the small program is not in our folder */
 }
 
-static int conduct(const struct command *self, struct wishes *w, const struct config *with)
+static int conduct(const struct command *self, struct conductor_arguments *o,
+                   const struct config *with)
 {
     static const int signals[] = {SIGINT, SIGTERM, SIGHUP};
     char path[PATH_MAX];
@@ -218,7 +219,7 @@ static int conduct(const struct command *self, struct wishes *w, const struct co
     struct run r = {.loop = loop_new(), .max_message = 32 * 1024 * 1024};
 
     list_init(&r.hub_agents);
-    r.trace = conductor_trace_new(r.loop, &w->trace, &err);
+    r.trace = conductor_trace_new(r.loop, &o->trace, &err);
     if (!r.trace) {
         cmd_error(self, "%s", err.text);
         loop_free(r.loop);
@@ -243,13 +244,13 @@ static int conduct(const struct command *self, struct wishes *w, const struct co
                                   .extra_accept = extra_accept,
                                   .extra_http = extra_http,
                                   .ended = ended};
-    w->conductor.max_batch = with ? with->limits.batch : RPC_MAX_BATCH;
-    w->conductor.shim = shim;
-    w->conductor.trace = conductor_trace_acp(r.trace);
-    r.conductor = conductor_new(r.loop, &w->conductor, &host, stream_stdio(r.loop));
+    o->conductor.max_batch = with ? with->limits.batch : RPC_MAX_BATCH;
+    o->conductor.shim = shim;
+    o->conductor.trace = conductor_trace_acp(r.trace);
+    r.conductor = conductor_new(r.loop, &o->conductor, &host, stream_stdio(r.loop));
     for (size_t i = 0; i < COUNT_OF(signals); i++)
         if (loop_on_signal(r.loop, signals[i], on_signal, &r) < 0)
-            log_warn(w->conductor.name, "cannot handle signals");
+            log_warn(o->conductor.name, "cannot handle signals");
     loop_run(r.loop);
     conductor_free(r.conductor);
     if (r.hub)
@@ -263,7 +264,7 @@ static int conduct(const struct command *self, struct wishes *w, const struct co
 
 /* --- the command line --- */
 
-static bool read_bridge(struct wishes *w, const char *word)
+static bool read_bridge(struct conductor_arguments *o, const char *word)
 {
     static const struct {
         const char *word;
@@ -272,7 +273,7 @@ static bool read_bridge(struct wishes *w, const char *word)
 
     for (size_t i = 0; i < COUNT_OF(modes); i++) {
         if (strcmp(word, modes[i].word) == 0) {
-            w->conductor.bridge = modes[i].mode;
+            o->conductor.bridge = modes[i].mode;
             return true;
         }
     }
@@ -280,63 +281,64 @@ static bool read_bridge(struct wishes *w, const char *word)
 }
 
 /* 0, or CMD_USAGE with a message. */
-static int read_option(const struct command *self, struct wishes *w, int id, const char *value)
+static int read_option(const struct command *self, struct conductor_arguments *o, int id,
+                       const char *value)
 {
     const char *wrong;
 
     switch (id) {
     case OPT_NAME:
-        w->conductor.name = value;
+        o->conductor.name = value;
         break;
     case OPT_DEBUG:
-        w->debug = true;
-        w->trace.metadata = value;
+        o->debug = true;
+        o->trace.metadata = value;
         if (value && strcmp(value, "metadata") != 0) {
             cmd_error(self, "--debug takes =metadata or nothing, not '%s'", value);
             return CMD_USAGE;
         }
         break;
     case OPT_DEBUG_DIR:
-        w->trace.debug_dir = value;
+        o->trace.debug_dir = value;
         break;
     case OPT_TRACE:
-        w->trace.file = value;
+        o->trace.file = value;
         break;
     case OPT_SERVE:
-        w->trace.serve = true;
+        o->trace.serve = true;
         break;
     case OPT_STRICT:
-        w->conductor.strict = true;
+        o->conductor.strict = true;
         break;
     case OPT_OPEN_PORT:
-        w->conductor.open_port = true;
+        o->conductor.open_port = true;
         break;
     case OPT_WITH:
-        w->with = value;
+        o->with = value;
         break;
     case OPT_START_TIMEOUT:
-        wrong = units_read_duration(span_str(value), &w->conductor.start_timeout);
+        wrong = units_read_duration(span_str(value), &o->conductor.start_timeout);
         if (wrong) {
             cmd_error(self, "--start-timeout: '%s' %s", value, wrong);
             return CMD_USAGE;
         }
         break;
     case OPT_STALL:
-        wrong = units_read_duration(span_str(value), &w->conductor.stall_timeout);
+        wrong = units_read_duration(span_str(value), &o->conductor.stall_timeout);
         if (wrong) {
             cmd_error(self, "--stall-timeout: '%s' %s", value, wrong);
             return CMD_USAGE;
         }
         break;
     case OPT_BRIDGE:
-        if (!read_bridge(w, value)) {
+        if (!read_bridge(o, value)) {
             cmd_error(self, "--mcp-bridge takes stdio, http or auto, not '%s'", value);
             return CMD_USAGE;
         }
         break;
     default:
-        w->conductor.dialect = proxy_dialect_parse(span_str(value));
-        if (w->conductor.dialect == P_UNKNOWN && strcmp(value, "auto") != 0) {
+        o->conductor.dialect = proxy_dialect_parse(span_str(value));
+        if (o->conductor.dialect == P_UNKNOWN && strcmp(value, "auto") != 0) {
             cmd_error(self, "--proxy-dialect takes P0, P1, P2, P3 or auto, not '%s'", value);
             return CMD_USAGE;
         }
@@ -357,68 +359,69 @@ static void hide_credentials(const struct command_line *line)
     }
 }
 
-static int read_components(const struct command *self, struct wishes *w, char **lines, int n)
+static int read_components(const struct command *self, struct conductor_arguments *o, char **lines,
+                           int n)
 {
     struct err err = {0};
 
-    w->conductor.components = MEM_ARRAY(struct command_line, (size_t)n + 1);
+    o->conductor.components = MEM_ARRAY(struct command_line, (size_t)n + 1);
     for (int i = 0; i < n; i++) {
-        if (command_line_parse(&w->conductor.components[i], span_str(lines[i]), &err)) {
+        if (command_line_parse(&o->conductor.components[i], span_str(lines[i]), &err)) {
             cmd_error(self, "component %d, '%s': %s", i, lines[i], err.text);
             return CMD_USAGE;
         }
-        hide_credentials(&w->conductor.components[i]);
-        w->conductor.n_components++;
+        hide_credentials(&o->conductor.components[i]);
+        o->conductor.n_components++;
     }
-    w->trace.components = w->conductor.components;
-    w->trace.n_components = w->conductor.n_components;
+    o->trace.components = o->conductor.components;
+    o->trace.n_components = o->conductor.n_components;
     return 0;
 }
 
-static void free_components(struct wishes *w)
+static void free_components(struct conductor_arguments *o)
 {
-    for (size_t i = 0; i < w->conductor.n_components; i++)
-        command_line_fini(&w->conductor.components[i]);
-    mem_free(w->conductor.components);
+    for (size_t i = 0; i < o->conductor.n_components; i++)
+        command_line_fini(&o->conductor.components[i]);
+    mem_free(o->conductor.components);
 }
 
 /* agent|proxy CMD... */
-static int start(const struct command *self, struct args *a, struct wishes *w)
+static int start(const struct command *self, struct args *a, struct conductor_arguments *o)
 {
     struct config *with = NULL;
 
-    w->conductor.mode = strcmp(a->rest[0], "proxy") == 0 ? CONDUCT_PROXY : CONDUCT_AGENT;
-    if (w->debug && !w->trace.debug_dir)
-        w->trace.debug_dir = ".";
-    if (!w->debug)
-        w->trace.debug_dir = NULL;
-    int code = read_components(self, w, a->rest + 1, a->rest_n - 1);
-    if (!code && w->with) {
-        a->config = w->with;
+    o->conductor.mode = strcmp(a->rest[0], "proxy") == 0 ? CONDUCT_PROXY : CONDUCT_AGENT;
+    if (o->debug && !o->trace.debug_dir)
+        o->trace.debug_dir = ".";
+    if (!o->debug)
+        o->trace.debug_dir = NULL;
+    int code = read_components(self, o, a->rest + 1, a->rest_n - 1);
+    if (!code && o->with) {
+        a->config = o->with;
         with = args_load_config(a);
         code = with ? 0 : CMD_USAGE;
     } else {
         log_set_level(a->quiet ? LOG_ERROR : a->verbose ? LOG_DEBUG : LOG_INFO);
     }
     if (!code)
-        code = conduct(self, w, with);
+        code = conduct(self, o, with);
     if (with)
         config_free(with);
-    free_components(w);
+    free_components(o);
     return code;
 }
 
 static int run(const struct command *self, int argc, char **argv)
 {
     struct args a = args_begin(self, argc, argv);
-    struct wishes w = {.conductor = {.name = "conductor",
-                                     .dialect = P_UNKNOWN,
-                                     .start_timeout = START_TIMEOUT,
-                                     .stall_timeout = STALL_TIMEOUT}};
+    struct conductor_arguments o = {.conductor = {.name = "conductor",
+                                                  .dialect = P_UNKNOWN,
+                                                  .start_timeout = START_TIMEOUT,
+                                                  .stall_timeout = STALL_TIMEOUT}};
     int id;
 
     while ((id = args_next(&a)) > 0)
-        if (read_option(self, &w, id, a.value))
+        if (read_option(self, &o, id, a.value))
             return CMD_USAGE;
     if (id < 0)
         return a.exit_code;
@@ -426,7 +429,7 @@ static int run(const struct command *self, int argc, char **argv)
     if (strcmp(what, "mcp") == 0 && a.rest_n == 2)
         return carry(a.rest[1]);
     if (strcmp(what, "agent") == 0 || strcmp(what, "proxy") == 0)
-        return start(self, &a, &w);
+        return start(self, &a, &o);
     cmd_error(self, a.rest_n ? "cannot understand '%s'" : "which conductor command?%s", what);
     cmd_hint("usage: rialto conductor [OPTIONS] %s", self->usage);
     return CMD_USAGE;

@@ -69,7 +69,7 @@ static int run(const struct command *self, int argc, char **argv)
     if (mode == OPTION_EXPLAIN)
         return explain(&a, a.rest_n ? a.rest[0] : NULL);
     if (mode == OPTION_NEW_TOKEN)
-        return token_add(&a, &(struct token_wish){.name = owner});
+        return token_add(&a, &(struct token_options){.name = owner});
     return show_effective(&a);
 }
 

@@ -1,5 +1,5 @@
 /* The command `rialto demo-server`: an MCP server with four tools. Called through the table of
- * commands (cmd/table.c). Without a configuration, hub/bridge.c runs this command as the only
+ * commands (cmd/table.c). Without a configuration, hub/graph/bridge.c runs this command as the only
  * server. */
 #include "base/list.h"
 #include "base/mem.h"

@@ -20,10 +20,10 @@ static size_t count_characters(struct span text)
 
 void grid_add(struct grid *g, struct span text)
 {
-    grid_add_in(g, g->n < g->columns && !g->untitled ? INK_TITLE : INK_PLAIN, text);
+    grid_add_in(g, g->n < g->columns && !g->untitled ? COLOUR_TITLE : COLOUR_PLAIN, text);
 }
 
-void grid_add_in(struct grid *g, enum ink ink, struct span text)
+void grid_add_in(struct grid *g, enum colour colour, struct span text)
 {
     size_t column = g->n++ % g->columns;
     struct span line = text.n ? span_cut(text, 0, span_find(text, '\n')) : SPAN("-");
@@ -32,7 +32,7 @@ void grid_add_in(struct grid *g, enum ink ink, struct span text)
     while (cell.n < line.n && cell.n && !starts_character(line.p[cell.n]))
         cell.n--;
     size_t shown = count_characters(cell);
-    buf_char(&g->cells, (char)ink);
+    buf_char(&g->cells, (char)colour);
     cmd_put_plain(&g->cells, cell);
     buf_char(&g->cells, '\0');
     if (shown > g->width[column])
@@ -45,11 +45,11 @@ void grid_put(struct buf *out, struct grid *g)
 
     for (size_t i = 0; i < g->n; i++) {
         size_t column = i % g->columns;
-        enum ink ink = (enum ink)rest.p[0];
+        enum colour colour = (enum colour)rest.p[0];
         rest = span_from(rest, 1);
         struct span cell = span_cut(rest, 0, span_find(rest, '\0'));
         bool last = column + 1 == g->columns;
-        ink_put(out, ink, cell);
+        colour_put(out, colour, cell);
         for (size_t pad = count_characters(cell); !last && pad < g->width[column] + 2; pad++)
             buf_char(out, ' ');
         if (last)

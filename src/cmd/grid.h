@@ -8,7 +8,7 @@
 #ifndef RIALTO_CMD_GRID_H
 #define RIALTO_CMD_GRID_H
 
-#include "cmd/ink.h"
+#include "cmd/colour.h"
 
 enum { GRID_MAX_COLUMNS = 8, GRID_MAX_CELL = 100 };
 
@@ -22,7 +22,7 @@ struct grid {
 
 /* Adds a cell: the first line of `text`, as much as fits; "-" when `text` is empty. */
 void grid_add(struct grid *g, struct span text);
-void grid_add_in(struct grid *g, enum ink ink, struct span text);
+void grid_add_in(struct grid *g, enum colour colour, struct span text);
 /* Append the rows, and free them. */
 void grid_put(struct buf *out, struct grid *g);
 

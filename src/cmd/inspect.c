@@ -3,7 +3,7 @@
 #include "base/mem.h"
 #include "cmd/commands.h"
 #include "cmd/query.h"
-#include "cmd/server_wish.h"
+#include "cmd/server_options.h"
 #include "config/reader.h"
 #include "mcp/protocol.h"
 #include "wire/json_out.h"
@@ -141,21 +141,21 @@ static void settled(struct query_run *q)
 static int run(const struct command *self, int argc, char **argv)
 {
     struct args a = args_begin(self, argc, argv);
-    struct server_wish wish = {0};
+    struct server_options options = {0};
     struct config *config = NULL;
     int id, code = 0;
 
     while (!code && (id = args_next(&a)) > 0)
-        code = server_wish_option(&wish, &a, id);
+        code = server_options_read(&options, &a, id);
     if (!code && id < 0) {
-        server_wish_fini(&wish);
+        server_options_fini(&options);
         return a.exit_code;
     }
     if (!code)
-        code = server_wish_words(&wish, &a, a.rest, a.rest_n);
+        code = server_options_words(&options, &a, a.rest, a.rest_n);
     if (!code)
-        config = server_wish_config(&wish, &a, &code);
-    server_wish_fini(&wish);
+        config = server_options_config(&options, &a, &code);
+    server_options_fini(&options);
     if (!config)
         return code;
     struct inspection in = {.args = &a};
@@ -166,7 +166,7 @@ static int run(const struct command *self, int argc, char **argv)
 }
 
 static const struct cmd_option options[] = {
-    SERVER_WISH_OPTIONS, ARGS_OPTION_JSON, ARGS_OPTION_VERBOSE, ARGS_OPTION_QUIET, {NULL}};
+    SERVER_OPTIONS_OPTIONS, ARGS_OPTION_JSON, ARGS_OPTION_VERBOSE, ARGS_OPTION_QUIET, {NULL}};
 
 const struct command command_inspect = {
     .name = "inspect",

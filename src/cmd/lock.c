@@ -1,6 +1,6 @@
 /* The command `rialto lock`: writes the tools of all servers as mcp.lock, or compares them with it.
  * Called through the table of commands (cmd/table.c). */
-#include "hub/lock.h"
+#include "hub/graph/lock.h"
 
 #include "base/mem.h"
 #include "cmd/args.h"

@@ -6,7 +6,7 @@
 #include "cmd/commands.h"
 #include "cmd/daemon.h"
 #include "config/units.h"
-#include "hub/signin.h"
+#include "hub/signin/signin.h"
 #include "io/poll.h"
 #include "wire/json.h"
 

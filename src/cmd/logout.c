@@ -3,7 +3,7 @@
 #include "base/log.h"
 #include "cmd/commands.h"
 #include "cmd/daemon.h"
-#include "hub/signin.h"
+#include "hub/signin/signin.h"
 #include "wire/json.h"
 
 #include <stdio.h>

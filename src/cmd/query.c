@@ -11,7 +11,7 @@
 static void tell_settled(struct query_run *a)
 {
     timer_clear(loop_timers(a->loop), &a->deadline);
-    pulse_stop(a->pulse);
+    progress_line_stop(a->progress);
     a->told = true;
     a->settled(a);
 }
@@ -49,7 +49,7 @@ static bool tell_starting(struct query_run *a)
             buf_printf(&text, " (%s may be installing it)", installer);
     }
     if (text.n)
-        pulse_say(a->pulse, buf_view(&text));
+        progress_line_say(a->progress, buf_view(&text));
     return text.n > 0;
 }
 
@@ -90,7 +90,7 @@ void query_finish(struct query_run *a, int code)
     a->finished = true;
     a->code = code;
     timer_clear(loop_timers(a->loop), &a->deadline);
-    pulse_stop(a->pulse);
+    progress_line_stop(a->progress);
     observer_remove(&a->servers);
     bridge_stop(a->bridge, on_stopped, a);
 }
@@ -128,7 +128,7 @@ int query_run(const struct config *config, const struct query_how *how,
     if (!how->verbose && !log_enabled(LOG_DEBUG))
         log_set_level(LOG_ERROR);
     a.bridge = bridge_new(a.loop, config);
-    a.pulse = pulse_new(a.loop, how->quiet);
+    a.progress = progress_line_new(a.loop, how->quiet);
     a.servers.changed = on_servers;
     a.deadline.fire = on_deadline;
     if (loop_on_signal(a.loop, SIGINT, on_signal, &a) < 0 ||
@@ -137,7 +137,7 @@ int query_run(const struct config *config, const struct query_how *how,
     start_wanted(&a);
     observers_add(router_observers(bridge_router(a.bridge)), &a.servers);
     loop_run(a.loop);
-    pulse_free(a.pulse);
+    progress_line_free(a.progress);
     mem_free(a.wanted);
     bridge_free(a.bridge);
     loop_free(a.loop);

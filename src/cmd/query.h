@@ -8,8 +8,8 @@
 #define RIALTO_CMD_QUERY_H
 
 #include "cmd/cmd.h"
-#include "cmd/pulse.h"
-#include "hub/bridge.h"
+#include "cmd/progress_line.h"
+#include "hub/graph/bridge.h"
 
 struct query_run {
     struct loop *loop;
@@ -21,7 +21,7 @@ struct query_run {
     const struct query_how *how;
     struct provider **wanted; /* the servers that were started */
     size_t n_wanted;
-    struct pulse *pulse; /* shows progress; stopped before `settled` */
+    struct progress_line *progress; /* shows progress; stopped before `settled` */
     struct observer servers;
     struct timer deadline; /* of query_again */
     bool told;             /* `settled` was called, and not query_again since */

@@ -12,21 +12,21 @@
 enum { WAIT_MS = 24 * 60 * 60 * 1000 };
 enum { OPT_SERVER = ARGS_OWN, OPT_YES = 'y' };
 
-struct replay_wish {
+struct replay_options {
     const char *id, *server;
     bool yes;
 };
 
-static int ask_daemon(struct daemon *d, const struct replay_wish *w, int *status,
+static int ask_daemon(struct daemon *d, const struct replay_options *o, int *status,
                       struct buf *answer)
 {
     BUF_SCOPED path = {0}, body = {0};
 
-    buf_printf(&path, "/api/calls/%s/replay", w->id);
+    buf_printf(&path, "/api/calls/%s/replay", o->id);
     buf_char(&body, '{');
-    if (w->server)
-        json_out_str(&body, "server", w->server);
-    json_out_bool(&body, "confirm", w->yes);
+    if (o->server)
+        json_out_str(&body, "server", o->server);
+    json_out_bool(&body, "confirm", o->yes);
     buf_char(&body, '}');
     answer->n = 0;
     return daemon_fetch(d, buf_cstr(&path), buf_view(&body), status, answer);
@@ -71,19 +71,19 @@ static int show(const struct args *a, struct span answer)
 }
 
 /* Returns CMD_USAGE (2) if the call could not be made, because 1 means that the answers differ. */
-static int replay(struct daemon *d, const struct args *a, struct replay_wish *w)
+static int replay(struct daemon *d, const struct args *a, struct replay_options *o)
 {
     BUF_SCOPED answer = {0};
     int status = 0;
 
     daemon_wait_for(d, WAIT_MS);
-    if (ask_daemon(d, w, &status, &answer))
+    if (ask_daemon(d, o, &status, &answer))
         return CMD_USAGE;
     struct json_slot reason = json_get(buf_view(&answer), "reason");
     if (status == 409 && reason.type == JSON_STRING &&
-        json_string_is(reason.value, SPAN("confirm")) && !w->yes && is_wanted(buf_view(&answer))) {
-        w->yes = true;
-        if (ask_daemon(d, w, &status, &answer))
+        json_string_is(reason.value, SPAN("confirm")) && !o->yes && is_wanted(buf_view(&answer))) {
+        o->yes = true;
+        if (ask_daemon(d, o, &status, &answer))
             return CMD_USAGE;
     }
     if (!daemon_agreed(d, status, buf_view(&answer)))
@@ -94,27 +94,27 @@ static int replay(struct daemon *d, const struct args *a, struct replay_wish *w)
 static int run(const struct command *self, int argc, char **argv)
 {
     struct args a = args_begin(self, argc, argv);
-    struct replay_wish w = {0};
+    struct replay_options o = {0};
     int id;
 
     while ((id = args_next(&a)) > 0) {
-        w.server = id == OPT_SERVER ? a.value : w.server;
-        w.yes |= id == OPT_YES;
+        o.server = id == OPT_SERVER ? a.value : o.server;
+        o.yes |= id == OPT_YES;
     }
     if (id < 0)
         return a.exit_code;
     if (args_expect(&a, 1))
         return CMD_USAGE;
-    w.id = a.rest_n ? a.rest[0] : "";
-    if (!*w.id || strspn(w.id, "0123456789") != strlen(w.id)) {
-        cmd_error(self, "a call is known by its number, not '%s'", w.id);
+    o.id = a.rest_n ? a.rest[0] : "";
+    if (!*o.id || strspn(o.id, "0123456789") != strlen(o.id)) {
+        cmd_error(self, "a call is known by its number, not '%s'", o.id);
         cmd_hint("rialto calls lists them");
         return CMD_USAGE;
     }
     struct daemon *d = daemon_find(&a);
     if (!d)
         return CMD_USAGE;
-    int code = replay(d, &a, &w);
+    int code = replay(d, &a, &o);
     daemon_free(d);
     return code;
 }

@@ -1,7 +1,7 @@
 /* The command `rialto sandbox`: shows what a server may do and what this kernel enforces, or starts
  * the server without a sandbox and proposes one. Called through the table of commands
  * (cmd/table.c). */
-#include "hub/sandbox.h"
+#include "hub/graph/sandbox.h"
 #include "base/file.h"
 #include "base/mem.h"
 #include "cmd/args.h"
@@ -9,7 +9,7 @@
 #include "cmd/learn.h"
 #include "cmd/query.h"
 #include "config/units.h"
-#include "hub/server.h"
+#include "hub/graph/server.h"
 #include "io/program.h"
 #include "wire/json_out.h"
 

@@ -5,7 +5,7 @@
 #include "base/buf.h"
 #include "base/mem.h"
 #include "base/utf8.h"
-#include "cmd/ink.h"
+#include "cmd/colour.h"
 #include "io/poll.h"
 
 #include <errno.h>
@@ -63,7 +63,7 @@ static struct span fitting(struct span line, size_t width)
     size_t n = 0;
 
     for (size_t i = 0; i < line.n; i++) {
-        if ((unsigned char)line.p[i] == INK_MARK)
+        if ((unsigned char)line.p[i] == COLOUR_MARK)
             i++;
         else if (!utf8_tail((unsigned char)line.p[i]) && n++ == width)
             return span_cut(line, 0, i);
@@ -77,7 +77,7 @@ static void draw(const struct screen *s)
 {
     struct winsize size = size_now();
     struct span rest = buf_view(&s->text);
-    bool colour = ink_wanted(STDOUT_FILENO);
+    bool colour = colour_wanted(STDOUT_FILENO);
     BUF_SCOPED out = {0};
     size_t row = 0;
 
@@ -86,7 +86,7 @@ static void draw(const struct screen *s)
         struct span line = span_cut(rest, 0, span_find(rest, '\n'));
         rest = span_from(rest, line.n + 1);
         buf_str(&out, row ? "\r\n" WIPE_LINE : WIPE_LINE);
-        ink_show(&out, fitting(line, size.ws_col), colour);
+        colour_show(&out, fitting(line, size.ws_col), colour);
         buf_str(&out, colour ? PLAIN : ""); /* the end of a colour may have been cut off */
     }
     if (row < size.ws_row)

@@ -10,9 +10,9 @@
 #include "cmd/args.h"
 #include "cmd/commands.h"
 #include "cmd/daemon.h"
-#include "cmd/server_wish.h"
+#include "cmd/server_options.h"
 #include "config/load.h"
-#include "hub/gate.h"
+#include "hub/auth/gate.h"
 #include "hub/hub.h"
 #include "hub/tls_files.h"
 #include "hub/upgrade.h"
@@ -36,7 +36,7 @@
 struct start {
     char *program;
     enum successor_role role;
-    int baton, old;
+    int handover, old;
 };
 
 enum { OPT_LISTEN = 'l', OPT_FROM = ARGS_OWN, OPT_ON_DEMAND };
@@ -399,7 +399,7 @@ static bool inherit(struct serve *s, struct start *start)
     if (start->role != SUCCESSOR_HEIR)
         return true;
     front_spare_taken(hub_front(s->hub));
-    return upgrade_inherit(s->upgrade, start->baton, start->old);
+    return upgrade_inherit(s->upgrade, start->handover, start->old);
 }
 
 static void run_loop(struct serve *s)
@@ -465,17 +465,17 @@ static const char *take_listen(struct buf *scratch, const char *text)
 }
 
 /* The configuration: only the server that the command line gives, if it does; else the file. */
-static struct config *find_config(const struct args *a, struct server_wish *w, int *code)
+static struct config *find_config(const struct args *a, struct server_options *o, int *code)
 {
     *code = CMD_USAGE;
-    if (!w->url && !server_wish_has_command(a))
+    if (!o->url && !server_options_has_command(a))
         return args_expect(a, 0) ? NULL : args_load_config(a);
-    if (w->url && a->rest_n)
+    if (o->url && a->rest_n)
         cmd_error(a->command, "give a command or --from, not both");
     else if (a->config)
         cmd_error(a->command, "no configuration is read for a single server: leave out -c");
-    else if (w->url || !server_wish_words(w, a, a->rest, a->rest_n))
-        return server_wish_config(w, a, code);
+    else if (o->url || !server_options_words(o, a, a->rest, a->rest_n))
+        return server_options_config(o, a, code);
     return NULL;
 }
 
@@ -501,7 +501,7 @@ static int serve_config(const struct args *a, struct config *config, const char 
     bool wrong = problems.errors > 0;
     args_show_problems(&problems);
     problems_fini(&problems);
-    start.role = successor_role(&start.baton, &start.old);
+    start.role = successor_role(&start.handover, &start.old);
     int code = wrong ? CMD_USAGE
                : start.role == SUCCESSOR_REHEARSAL
                    ? rehearse()
@@ -513,7 +513,7 @@ static int serve_config(const struct args *a, struct config *config, const char 
 static int run(const struct command *self, int argc, char **argv)
 {
     struct args a = args_begin(self, argc, argv);
-    struct server_wish wish = {0};
+    struct server_options options = {0};
     BUF_SCOPED scratch = {0};
     const char *listen = NULL;
     bool on_demand = false;
@@ -524,18 +524,18 @@ static int run(const struct command *self, int argc, char **argv)
         if (id == OPT_LISTEN)
             listen = take_listen(&scratch, a.value);
         else if (id == OPT_FROM)
-            wish.url = a.value;
+            options.url = a.value;
         else if (id == OPT_ON_DEMAND)
             on_demand = a.outside = true;
         else
-            code = server_wish_option(&wish, &a, id);
+            code = server_options_read(&options, &a, id);
     }
     if (!code && id < 0) {
-        server_wish_fini(&wish);
+        server_options_fini(&options);
         return a.exit_code;
     }
-    struct config *config = code ? NULL : find_config(&a, &wish, &code);
-    server_wish_fini(&wish);
+    struct config *config = code ? NULL : find_config(&a, &options, &code);
+    server_options_fini(&options);
     if (!config)
         return code;
     code = serve_config(&a, config, listen, on_demand);
@@ -547,7 +547,7 @@ static const struct cmd_option options[] = {
     ARGS_OPTION_CONFIG,
     {"listen", OPT_LISTEN, "ADDRESS", "listen here; a port alone is one of 127.0.0.1"},
     {"from", OPT_FROM, "URL", "serve the server at this address, without a configuration"},
-    SERVER_WISH_OPTIONS,
+    SERVER_OPTIONS_OPTIONS,
     {"on-demand", OPT_ON_DEMAND, NULL,
      "as 'rialto stdio' starts it: leave addresses that are taken, end when idle (autostart)"},
     ARGS_OPTION_VERBOSE,

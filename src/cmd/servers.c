@@ -2,7 +2,7 @@
  * enable, disable. Called through the table of commands (cmd/table.c). */
 #include "base/mem.h"
 #include "cmd/commands.h"
-#include "cmd/server_wish.h"
+#include "cmd/server_options.h"
 #include "config/check.h"
 #include "config/load.h"
 #include "config/nearest.h"
@@ -124,14 +124,14 @@ static const char *wrong_scope(const char *scope)
 }
 
 /* Reads the options, and the name. 0, or the command's exit code + 1. */
-static int begin(struct args *a, struct server_wish *w, const char **scope, int most)
+static int begin(struct args *a, struct server_options *o, const char **scope, int most)
 {
     int id;
 
     while ((id = args_next(a)) > 0) {
         if (id == OPT_SCOPE)
             *scope = a->value;
-        else if (server_wish_option(w, a, id))
+        else if (server_options_read(o, a, id))
             return CMD_USAGE + 1;
     }
     if (id < 0)
@@ -153,19 +153,19 @@ static int begin(struct args *a, struct server_wish *w, const char **scope, int 
 static int run_add(const struct command *self, int argc, char **argv)
 {
     struct args a = args_begin(self, argc, argv);
-    struct server_wish wish = {0};
+    struct server_options options = {0};
     BUF_SCOPED entry = {0};
     const char *scope = NULL;
-    int code = begin(&a, &wish, &scope, 0);
+    int code = begin(&a, &options, &scope, 0);
 
-    if (!code && server_wish_words(&wish, &a, a.rest + 1, a.rest_n - 1))
+    if (!code && server_options_words(&options, &a, a.rest + 1, a.rest_n - 1))
         code = CMD_USAGE + 1;
     if (!code) {
-        server_wish_put(&entry, &wish);
+        server_options_put(&entry, &options);
         struct change c = {.args = &a, .edit = {.name = a.rest[0], .entry = buf_view(&entry)}};
         code = make_change(&c, scope, "added") + 1;
     }
-    server_wish_fini(&wish);
+    server_options_fini(&options);
     return code - 1;
 }
 
@@ -201,7 +201,7 @@ static bool put_json_entry(struct buf *out, const struct args *a, struct span js
 static int run_add_json(const struct command *self, int argc, char **argv)
 {
     struct args a = args_begin(self, argc, argv);
-    struct server_wish none = {0};
+    struct server_options none = {0};
     BUF_SCOPED entry = {0};
     const char *scope = NULL;
     int code = begin(&a, &none, &scope, 2);
@@ -229,7 +229,7 @@ static int run_on_name(const struct command *self, int argc, char **argv)
                 {"enable", "enabled", 1, SERVER_EDIT_ENABLE},
                 {"disable", "disabled", 1, SERVER_EDIT_DISABLE}};
     struct args a = args_begin(self, argc, argv);
-    struct server_wish none = {0};
+    struct server_options none = {0};
     const char *scope = NULL;
     size_t i = 0;
 
@@ -254,7 +254,7 @@ static int run_on_name(const struct command *self, int argc, char **argv)
     }
 
 static const struct cmd_option add_options[] = {
-    ARGS_OPTION_CONFIG, SCOPE_OPTION, SERVER_WISH_OPTIONS, ARGS_OPTION_QUIET, {NULL}};
+    ARGS_OPTION_CONFIG, SCOPE_OPTION, SERVER_OPTIONS_OPTIONS, ARGS_OPTION_QUIET, {NULL}};
 static const struct cmd_option name_options[] = {
     ARGS_OPTION_CONFIG, SCOPE_OPTION, ARGS_OPTION_QUIET, {NULL}};
 

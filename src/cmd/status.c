@@ -100,7 +100,7 @@ static void add_server(struct grid *grid, struct span server)
     for (size_t i = 0; i < COLUMNS; i++) {
         BUF_SCOPED cell = {0};
         columns[i].put(&cell, server, columns[i].key);
-        grid_add_in(grid, columns[i].put == put_state ? ink_of(buf_view(&cell)) : INK_PLAIN,
+        grid_add_in(grid, columns[i].put == put_state ? colour_of(buf_view(&cell)) : COLOUR_PLAIN,
                     buf_view(&cell));
     }
 }
@@ -120,7 +120,7 @@ static void put_summary(struct buf *out, struct span status)
     buf_span(out, config.n ? config : SPAN("without a configuration"));
     buf_str(out, ": ");
     struct span health = daemon_text(status, "status", &scratch);
-    ink_put(out, ink_of(health), health);
+    colour_put(out, colour_of(health), health);
     buf_str(out, "\n\n");
 }
 

@@ -7,13 +7,13 @@
 #include "cmd/args.h"
 #include "cmd/commands.h"
 #include "cmd/daemon.h"
-#include "cmd/server_wish.h"
+#include "cmd/server_options.h"
 #include "cmd/shim.h"
 #include "config/load.h"
 #include "config/units.h"
 #include "core/drain.h"
+#include "hub/graph/nesting.h"
 #include "hub/greeting.h"
-#include "hub/nesting.h"
 #include "hub/places.h"
 #include "io/listen.h"
 
@@ -27,7 +27,7 @@
 enum { OPT_SERVER = 's', OPT_WAIT = 'w', OPT_VIEW = ARGS_OWN, OPT_ALONE };
 
 /* What the command line asks for. */
-struct host_wishes {
+struct stdio_options {
     const char *server, *view;
     uint64_t wait; /* ms, see hub/greeting.h */
     bool alone;
@@ -118,34 +118,35 @@ static int converse(const struct command *self, const struct config *config, con
 }
 
 /* With an address, or a command: that server alone, with its own names. */
-static int serve_one(const struct args *a, struct server_wish *one, const struct host_wishes *w)
+static int serve_one(const struct args *a, struct server_options *one,
+                     const struct stdio_options *o)
 {
     int code = CMD_USAGE;
     struct config *c = NULL;
 
     if (a->config)
         cmd_error(a->command, "no configuration is read for a single server: leave out -c");
-    else if (!server_wish_words(one, a, a->rest, a->rest_n))
-        c = server_wish_config(one, a, &code);
+    else if (!server_options_words(one, a, a->rest, a->rest_n))
+        c = server_options_config(one, a, &code);
     if (c)
-        code = converse(a->command, c, "server", w->wait);
+        code = converse(a->command, c, "server", o->wait);
     config_free(c);
     return code;
 }
 
 /* --- the shim --- */
 
-static void put_query(struct buf *out, const struct host_wishes *w)
+static void put_query(struct buf *out, const struct stdio_options *o)
 {
     buf_str(out, "wait=");
-    units_put_duration(out, w->wait);
-    if (w->view) {
+    units_put_duration(out, o->wait);
+    if (o->view) {
         buf_str(out, "&view=");
-        daemon_put_value(out, w->view);
+        daemon_put_value(out, o->view);
     }
-    if (w->server) {
+    if (o->server) {
         buf_str(out, "&server=");
-        daemon_put_value(out, w->server);
+        daemon_put_value(out, o->server);
     }
 }
 
@@ -163,14 +164,14 @@ static bool put_program(char out[PATH_MAX], const char *beside)
 }
 
 /* Executes rialto-shim, which is smaller than this program; without it, runs the shim here. */
-static int attach(const char *socket, const char *file, const struct host_wishes *w)
+static int attach(const char *socket, const char *file, const struct stdio_options *o)
 {
     char self[PATH_MAX], small[PATH_MAX];
     BUF_SCOPED query = {0}, name = {0};
 
     control_put_name(&name, file);
     buf_str(&name, ".log");
-    put_query(&query, w);
+    put_query(&query, o);
     char *log = place_path(PLACE_STATE, buf_cstr(&name));
     if (!put_program(self, NULL) || !put_program(small, "rialto-shim")) {
         mem_free(log);
@@ -224,18 +225,19 @@ static int prepare(const struct command *self, const struct config *c, char **so
 }
 
 /* Without /proc a daemon cannot tell hosts from its own servers, and refuses both. */
-static bool must_be_alone(const struct host_wishes *w)
+static bool must_be_alone(const struct stdio_options *o)
 {
-    if (w->alone || access("/proc/self/exe", F_OK) == 0)
-        return w->alone;
+    if (o->alone || access("/proc/self/exe", F_OK) == 0)
+        return o->alone;
     log_warn("rialto", "there is no /proc here, so no daemon can be used: this one serves alone");
     return true;
 }
 
-static int serve_host(const struct command *self, const struct args *a, const struct host_wishes *w)
+static int serve_host(const struct command *self, const struct args *a,
+                      const struct stdio_options *o)
 {
     char *found = config_find_outside(a->config), *file = found ? realpath(found, NULL) : NULL;
-    bool alone = must_be_alone(w);
+    bool alone = must_be_alone(o);
     char *socket = alone || nesting_is_inside() ? NULL : find_live(file);
     int code = CMD_FINE;
 
@@ -245,12 +247,12 @@ static int serve_host(const struct command *self, const struct args *a, const st
         code = CMD_USAGE;
     else if (!socket && !alone)
         code = prepare(self, c, &socket, &alone);
-    if (code == CMD_FINE && alone && w->view) {
+    if (code == CMD_FINE && alone && o->view) {
         cmd_error(self, "--view needs the daemon");
         code = CMD_USAGE;
     }
     if (code == CMD_FINE)
-        code = alone ? converse(self, c, w->server, w->wait) : attach(socket, file, w);
+        code = alone ? converse(self, c, o->server, o->wait) : attach(socket, file, o);
     config_free(c);
     mem_free(socket);
     free(file);
@@ -260,26 +262,26 @@ static int serve_host(const struct command *self, const struct args *a, const st
 static int run(const struct command *self, int argc, char **argv)
 {
     struct args a = args_begin(self, argc, argv);
-    struct host_wishes w = {.wait = GREETING_WAIT_MS};
+    struct stdio_options o = {.wait = GREETING_WAIT_MS};
     const char *wrong = NULL;
-    struct server_wish one = {0};
+    struct server_options one = {0};
     int id, code = 0;
 
     a.outside = true;
     while (!code && (id = args_next(&a)) > 0) {
         if (id == OPT_SERVER)
-            w.server = a.value;
+            o.server = a.value;
         else if (id == OPT_VIEW)
-            w.view = a.value;
+            o.view = a.value;
         else if (id == OPT_ALONE)
-            w.alone = true;
+            o.alone = true;
         else if (id == OPT_WAIT)
-            wrong = units_read_duration(span_str(a.value), &w.wait);
+            wrong = units_read_duration(span_str(a.value), &o.wait);
         else
-            code = server_wish_option(&one, &a, id);
+            code = server_options_read(&one, &a, id);
     }
     if (!code && id < 0) {
-        server_wish_fini(&one);
+        server_options_fini(&one);
         return a.exit_code;
     }
     if (!code && wrong) {
@@ -287,8 +289,8 @@ static int run(const struct command *self, int argc, char **argv)
         code = CMD_USAGE;
     }
     if (!code)
-        code = a.rest_n ? serve_one(&a, &one, &w) : serve_host(self, &a, &w);
-    server_wish_fini(&one);
+        code = a.rest_n ? serve_one(&a, &one, &o) : serve_host(self, &a, &o);
+    server_options_fini(&one);
     return code;
 }
 
@@ -299,7 +301,7 @@ static const struct cmd_option options[] = {
     {"wait", OPT_WAIT, "TIME",
      "let the greeting wait so long for servers that are started for the first time (2s; 0: not)"},
     {"alone", OPT_ALONE, NULL, "use no daemon: start servers for this host alone"},
-    SERVER_WISH_OPTIONS,
+    SERVER_OPTIONS_OPTIONS,
     ARGS_OPTION_VERBOSE,
     ARGS_OPTION_QUIET,
     {NULL}};

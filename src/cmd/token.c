@@ -14,8 +14,8 @@
 #include "config/check.h"
 #include "config/edit.h"
 #include "config/units.h"
-#include "hub/gate.h"
-#include "hub/token_file.h"
+#include "hub/auth/gate.h"
+#include "hub/auth/token_file.h"
 #include "wire/json_out.h"
 
 #include <errno.h>
@@ -191,37 +191,37 @@ static bool has_view(const struct config *c, const char *view)
 }
 
 /* False, after a message: no such token can be made. */
-static bool check_wish(const struct args *a, const struct config *c, const struct token_wish *w)
+static bool check_view(const struct args *a, const struct config *c, const struct token_options *o)
 {
-    const char *wrong = check_name(span_str(w->name));
+    const char *wrong = check_name(span_str(o->name));
 
     if (wrong)
         cmd_error(a->command, "this cannot be a name: %s", wrong);
-    else if (has_token(c, w->name))
-        cmd_error(a->command, "there is a token '%s' already; revoke it first", w->name);
-    else if (w->view && !has_view(c, w->view))
-        cmd_error(a->command, "'views' of the configuration has no '%s'", w->view);
-    else if (w->role && !is_role(w->role))
-        cmd_error(a->command, "there is no role '%s': agent, viewer or operator", w->role);
+    else if (has_token(c, o->name))
+        cmd_error(a->command, "there is a token '%s' already; revoke it first", o->name);
+    else if (o->view && !has_view(c, o->view))
+        cmd_error(a->command, "'views' of the configuration has no '%s'", o->view);
+    else if (o->role && !is_role(o->role))
+        cmd_error(a->command, "there is no role '%s': agent, viewer or operator", o->role);
     else
         return true;
     return false;
 }
 
-static void put_entry(struct buf *out, const struct token_wish *w, const char *hash)
+static void put_entry(struct buf *out, const struct token_options *o, const char *hash)
 {
     buf_char(out, '{');
-    json_out_str(out, "name", w->name);
+    json_out_str(out, "name", o->name);
     json_out_str(out, "hash", hash);
-    if (w->view)
-        json_out_str(out, "view", w->view);
-    if (w->role)
-        json_out_str(out, "role", w->role);
-    if (w->expires.n)
-        json_out_text(out, "expires", buf_view(&w->expires));
-    if (w->limits.n) {
+    if (o->view)
+        json_out_str(out, "view", o->view);
+    if (o->role)
+        json_out_str(out, "role", o->role);
+    if (o->expires.n)
+        json_out_text(out, "expires", buf_view(&o->expires));
+    if (o->limits.n) {
         json_out_open(out, "limits", '{');
-        buf_span(out, buf_view(&w->limits));
+        buf_span(out, buf_view(&o->limits));
         buf_char(out, '}');
     }
     buf_char(out, '}');
@@ -229,7 +229,7 @@ static void put_entry(struct buf *out, const struct token_wish *w, const char *h
 
 /* Would a configuration with nothing but this token, and its view, be valid? What is wrong with the
  * token must not be taken for a reason to write it elsewhere. */
-static bool check_entry(const struct args *a, const struct token_wish *w, struct span entry)
+static bool check_entry(const struct args *a, const struct token_options *o, struct span entry)
 {
     struct problems problems = {0};
     BUF_SCOPED text = {0};
@@ -240,8 +240,8 @@ static bool check_entry(const struct args *a, const struct token_wish *w, struct
     buf_span(&text, entry);
     buf_str(&text, "]}");
     json_out_open(&text, "views", '{');
-    if (w->view)
-        json_out_raw(&text, w->view, SPAN("{}"));
+    if (o->view)
+        json_out_raw(&text, o->view, SPAN("{}"));
     buf_str(&text, "}}");
     struct config *c = config_parse(buf_view(&text), CONFIG_JSON, &problems);
     if (!c) {
@@ -255,15 +255,15 @@ static bool check_entry(const struct args *a, const struct token_wish *w, struct
 
 /* Writes the token into the configuration or, if that fails, into the list in the state folder.
  * `*file` gets the path, which the caller frees. */
-static int store(const struct config *c, const struct token_wish *w, struct span entry, char **file,
-                 struct err *err)
+static int store(const struct config *c, const struct token_options *o, struct span entry,
+                 char **file, struct err *err)
 {
     int code = ERR_CONFIG;
 
     *file = NULL;
     if (c->file && strcmp(c->file, "-") != 0) {
         *file = mem_str(c->file);
-        code = edit_file(*file, true, w->name, entry, err);
+        code = edit_file(*file, true, o->name, entry, err);
         if (!code)
             return 0;
         cmd_hint("the configuration is not written: %s", err->text);
@@ -272,15 +272,15 @@ static int store(const struct config *c, const struct token_wish *w, struct span
     *file = token_file_path();
     if (!*file)
         return err_set(err, -ENOENT, "there is no home folder to keep the token in");
-    return edit_file(*file, false, w->name, entry, err);
+    return edit_file(*file, false, o->name, entry, err);
 }
 
-static void put_made(struct buf *out, const struct args *a, const struct token_wish *w,
+static void put_made(struct buf *out, const struct args *a, const struct token_options *o,
                      const char *token, const char *hash, const char *file)
 {
     if (a->json) {
         buf_char(out, '{');
-        json_out_str(out, "name", w->name);
+        json_out_str(out, "name", o->name);
         json_out_str(out, "token", token);
         json_out_str(out, "hash", hash);
         json_out_str(out, "file", file);
@@ -293,7 +293,7 @@ static void put_made(struct buf *out, const struct args *a, const struct token_w
                token, file);
 }
 
-int token_add(const struct args *a, const struct token_wish *w)
+int token_add(const struct args *a, const struct token_options *o)
 {
     char halves[2][ID_TOKEN_SIZE], token[2 * ID_TOKEN_SIZE + 8], hash[GATE_HASH_SIZE];
     struct config *c = args_load_config(a);
@@ -304,7 +304,7 @@ int token_add(const struct args *a, const struct token_wish *w)
 
     if (!c)
         return CMD_USAGE;
-    if (!check_wish(a, c, w)) {
+    if (!check_view(a, c, o)) {
         config_free(c);
         return CMD_USAGE;
     }
@@ -312,16 +312,16 @@ int token_add(const struct args *a, const struct token_wish *w)
     id_token(halves[1]);
     snprintf(token, sizeof token, "rialto_%s%s", halves[0], halves[1]);
     gate_hash(span_str(token), hash);
-    put_entry(&entry, w, hash);
-    if (!check_entry(a, w, buf_view(&entry))) {
+    put_entry(&entry, o, hash);
+    if (!check_entry(a, o, buf_view(&entry))) {
         config_free(c);
         return CMD_USAGE;
     }
-    int code = store(c, w, buf_view(&entry), &file, &err);
+    int code = store(c, o, buf_view(&entry), &file, &err);
     if (code) {
         cmd_error(a->command, "%s", err.text);
     } else {
-        put_made(&out, a, w, token, hash, file);
+        put_made(&out, a, o, token, hash, file);
         cmd_print(&out);
         if (!c->asks_tokens)
             cmd_hint("this is the first token: from now on nobody is let in over the network "
@@ -461,18 +461,18 @@ static int revoke_token(const struct args *a, const char *name)
 
 /* --- the command line --- */
 
-static bool read_option(const struct args *a, int id, struct token_wish *w)
+static bool read_option(const struct args *a, int id, struct token_options *o)
 {
     bool fine = true;
 
     if (id == OPT_VIEW)
-        w->view = a->value;
+        o->view = a->value;
     else if (id == OPT_ROLE)
-        w->role = a->value;
+        o->role = a->value;
     else if (id == OPT_EXPIRES)
-        fine = read_expiry(a->value, &w->expires);
+        fine = read_expiry(a->value, &o->expires);
     else
-        fine = put_limit(&w->limits, a->value);
+        fine = put_limit(&o->limits, a->value);
     if (!fine && id == OPT_EXPIRES)
         cmd_error(a->command, "'%s' is not a time: give 2026-12-31T23:59:59Z, 12h or 30d",
                   a->value);
@@ -484,7 +484,7 @@ static bool read_option(const struct args *a, int id, struct token_wish *w)
     return fine;
 }
 
-static int act(const struct args *a, struct token_wish *w)
+static int act(const struct args *a, struct token_options *o)
 {
     const char *verb = a->rest_n ? a->rest[0] : "list";
 
@@ -492,8 +492,8 @@ static int act(const struct args *a, struct token_wish *w)
         return list(a);
     bool adds = strcmp(verb, "add") == 0;
     if ((adds || strcmp(verb, "revoke") == 0) && a->rest_n == 2) {
-        w->name = a->rest[1];
-        return adds ? token_add(a, w) : revoke_token(a, w->name);
+        o->name = a->rest[1];
+        return adds ? token_add(a, o) : revoke_token(a, o->name);
     }
     cmd_error(a->command, a->rest_n > 1 ? "unexpected argument" : "which token? Give its name");
     cmd_hint("usage: rialto token [add|revoke NAME | list]");
@@ -503,15 +503,15 @@ static int act(const struct args *a, struct token_wish *w)
 static int run(const struct command *self, int argc, char **argv)
 {
     struct args a = args_begin(self, argc, argv);
-    struct token_wish w = {0};
+    struct token_options o = {0};
     bool fine = true;
     int id;
 
     while ((id = args_next(&a)) > 0)
-        fine = read_option(&a, id, &w) && fine;
-    int code = id < 0 ? a.exit_code : !fine ? CMD_USAGE : act(&a, &w);
-    buf_fini(&w.expires);
-    buf_fini(&w.limits);
+        fine = read_option(&a, id, &o) && fine;
+    int code = id < 0 ? a.exit_code : !fine ? CMD_USAGE : act(&a, &o);
+    buf_fini(&o.expires);
+    buf_fini(&o.limits);
     return code;
 }
 

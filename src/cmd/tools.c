@@ -2,13 +2,13 @@
  * shows one of them. Called through the table of commands (cmd/table.c). */
 #include "cmd/args.h"
 #include "cmd/arguments.h"
+#include "cmd/colour.h"
 #include "cmd/commands.h"
 #include "cmd/daemon.h"
-#include "cmd/ink.h"
 #include "cmd/listing.h"
 #include "cmd/query.h"
 #include "config/nearest.h"
-#include "hub/tool_list.h"
+#include "hub/graph/tool_list.h"
 #include "wire/json.h"
 
 #include <inttypes.h>
@@ -101,7 +101,7 @@ static void put_server(struct buf *out, struct span tools, struct span server, s
 
     cmd_put_plain(&title, server);
     buf_str(out, out->n ? "\n" : "");
-    ink_put(out, INK_TITLE, buf_view(&title));
+    colour_put(out, COLOUR_TITLE, buf_view(&title));
     buf_str(out, ": ");
     put_sum(out, n, tokens);
     buf_char(out, '\n');

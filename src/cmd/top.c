@@ -38,7 +38,7 @@ struct top_row {
 enum { ROWS_MAX = 1024, FILTER_MAX = 40 };
 
 /* What the keys have asked for. */
-struct top_wish {
+struct top_state {
     size_t order;      /* index in `orders` */
     struct buf filter; /* only servers whose name has this */
     struct buf chosen; /* the name of a server, or empty */
@@ -53,7 +53,7 @@ struct top {
     const struct args *args;
     struct screen *screen; /* NULL: tables are printed one after the other */
     uint64_t interval, rounds;
-    struct top_wish wish;
+    struct top_state state;
     /* the last reading */
     struct buf head;
     struct top_row rows[ROWS_MAX];
@@ -157,8 +157,8 @@ static void add_row(struct grid *grid, const struct top_row *r, bool chosen)
     BUF_SCOPED rate = {0};
 
     put_rate(&rate, r->rate);
-    grid_add_in(grid, chosen ? INK_TITLE : INK_PLAIN, span_str(r->name));
-    grid_add_in(grid, ink_of(span_str(r->state)), span_str(r->state));
+    grid_add_in(grid, chosen ? COLOUR_TITLE : COLOUR_PLAIN, span_str(r->name));
+    grid_add_in(grid, colour_of(span_str(r->state)), span_str(r->state));
     grid_add(grid, buf_view(&rate));
     add_number(grid, r->in_flight);
     add_number(grid, r->queued);
@@ -272,35 +272,35 @@ static const struct {
 
 static bool is_shown(const struct top *t, const struct top_row *r)
 {
-    struct span filter = buf_view(&t->wish.filter);
+    struct span filter = buf_view(&t->state.filter);
 
     return !filter.n || memmem(r->name, strlen(r->name), filter.p, filter.n);
 }
 
 static bool is_chosen(const struct top *t, const struct top_row *r)
 {
-    return t->wish.chosen.n && span_is(buf_view(&t->wish.chosen), r->name);
+    return t->state.chosen.n && span_is(buf_view(&t->state.chosen), r->name);
 }
 
 /* --- drawing --- */
 
 static void put_keys(struct buf *out, const struct top *t)
 {
-    const struct top_wish *w = &t->wish;
-    struct span filter = buf_view(&w->filter), chosen = buf_view(&w->chosen);
+    const struct top_state *o = &t->state;
+    struct span filter = buf_view(&o->filter), chosen = buf_view(&o->chosen);
     BUF_SCOPED line = {0};
 
-    if (w->typing)
+    if (o->typing)
         buf_printf(&line, "show only: " SPAN_FMT "_  (Enter, Esc)", SPAN_ARG(filter));
-    else if (w->asking)
+    else if (o->asking)
         buf_printf(&line, "restart " SPAN_FMT "? y/n", SPAN_ARG(chosen));
     else
         buf_printf(&line,
                    "q quit  s sort: %s  / filter%s" SPAN_FMT "  up/down choose%s" SPAN_FMT
                    "  r restart  l log%s%s",
-                   orders[w->order].name, filter.n ? ": " : "", SPAN_ARG(filter),
-                   chosen.n ? ": " : "", SPAN_ARG(chosen), w->said[0] ? "  " : "", w->said);
-    ink_put(out, INK_FAINT, buf_view(&line));
+                   orders[o->order].name, filter.n ? ": " : "", SPAN_ARG(filter),
+                   chosen.n ? ": " : "", SPAN_ARG(chosen), o->said[0] ? "  " : "", o->said);
+    colour_put(out, COLOUR_FAINT, buf_view(&line));
     buf_char(out, '\n');
 }
 
@@ -314,7 +314,7 @@ static void put_table(struct buf *out, struct top *t)
     buf_char(out, '\n');
     for (size_t i = 0; i < COUNT_OF(titles); i++)
         grid_add(&grid, span_str(titles[i]));
-    qsort(t->rows, t->n_rows, sizeof t->rows[0], orders[t->wish.order].compare);
+    qsort(t->rows, t->n_rows, sizeof t->rows[0], orders[t->state.order].compare);
     for (size_t i = 0; i < t->n_rows; i++)
         if (is_shown(t, &t->rows[i]))
             add_row(&grid, &t->rows[i], is_chosen(t, &t->rows[i]));
@@ -329,8 +329,8 @@ static void put_log(struct buf *out, struct top *t)
     int status = 0;
 
     buf_printf(&path, "/api/logs?limit=%zu&server=", rows > 3 ? rows - 3 : 1);
-    daemon_put_value(&path, buf_cstr(&t->wish.chosen));
-    buf_printf(out, "The log of %s (l: back)\n\n", buf_cstr(&t->wish.chosen));
+    daemon_put_value(&path, buf_cstr(&t->state.chosen));
+    buf_printf(out, "The log of %s (l: back)\n\n", buf_cstr(&t->state.chosen));
     if (daemon_try(t->d, buf_cstr(&path), &status, &answer))
         return;
     if (status != 200)
@@ -411,7 +411,7 @@ static void draw(struct top *t)
 
     if (t->gone)
         buf_str(&text, "The daemon is gone; waiting for the next.\n");
-    else if (t->wish.log)
+    else if (t->state.log)
         put_log(&text, t);
     else
         put_table(&text, t);
@@ -469,49 +469,49 @@ static void choose(struct top *t, int step)
             found = is_shown(t, &t->rows[i - 1]) ? &t->rows[i - 1] : found;
     if (!found)
         return;
-    t->wish.chosen.n = 0;
-    buf_str(&t->wish.chosen, found->name);
+    t->state.chosen.n = 0;
+    buf_str(&t->state.chosen, found->name);
 }
 
-static void type_filter(struct top_wish *w, int key)
+static void type_filter(struct top_state *o, int key)
 {
     if (key == SCREEN_ESCAPE)
-        w->filter.n = 0;
+        o->filter.n = 0;
     if (key == SCREEN_ESCAPE || key == '\n' || key == '\r')
-        w->typing = false;
-    else if ((key == 0x7f || key == '\b') && w->filter.n)
-        w->filter.n--;
-    else if (key > ' ' && key < 0x7f && w->filter.n < FILTER_MAX)
-        buf_char(&w->filter, (char)key);
+        o->typing = false;
+    else if ((key == 0x7f || key == '\b') && o->filter.n)
+        o->filter.n--;
+    else if (key > ' ' && key < 0x7f && o->filter.n < FILTER_MAX)
+        buf_char(&o->filter, (char)key);
 }
 
 /* May be called during a request to the daemon, so wait_for_next makes further requests later. */
 static void on_key(void *arg, int key)
 {
     struct top *t = arg;
-    struct top_wish *w = &t->wish;
+    struct top_state *o = &t->state;
 
-    w->said[0] = '\0';
-    if (w->typing) {
-        type_filter(w, key);
-    } else if (w->asking) {
-        w->restart = key == 'y' || key == 'Y';
-        w->asking = false;
+    o->said[0] = '\0';
+    if (o->typing) {
+        type_filter(o, key);
+    } else if (o->asking) {
+        o->restart = key == 'y' || key == 'Y';
+        o->asking = false;
     } else if (key == 'q' || key == 'Q') {
         daemon_leave(t->d);
     } else if (key == 's') {
-        w->order = (w->order + 1) % COUNT_OF(orders);
+        o->order = (o->order + 1) % COUNT_OF(orders);
     } else if (key == '/') {
-        w->typing = true;
+        o->typing = true;
     } else if (key == SCREEN_UP || key == 'k' || key == SCREEN_DOWN || key == 'j') {
         choose(t, key == SCREEN_UP || key == 'k' ? -1 : 1);
-    } else if (key == 'l' || (w->log && key == SCREEN_ESCAPE)) {
-        w->log = !w->log && w->chosen.n;
+    } else if (key == 'l' || (o->log && key == SCREEN_ESCAPE)) {
+        o->log = !o->log && o->chosen.n;
     } else if (key == 'r') {
-        w->asking = w->chosen.n > 0;
+        o->asking = o->chosen.n > 0;
     }
-    if ((key == 'l' || key == 'r') && !w->chosen.n)
-        snprintf(w->said, sizeof w->said, "choose a server first");
+    if ((key == 'l' || key == 'r') && !o->chosen.n)
+        snprintf(o->said, sizeof o->said, "choose a server first");
     daemon_hurry(t->d);
 }
 
@@ -520,10 +520,10 @@ static void restart(struct top *t)
     BUF_SCOPED path = {0}, answer = {0};
     int status = 0;
 
-    t->wish.restart = false;
-    buf_printf(&path, "/api/servers/%s/restart", buf_cstr(&t->wish.chosen));
+    t->state.restart = false;
+    buf_printf(&path, "/api/servers/%s/restart", buf_cstr(&t->state.chosen));
     bool fine = daemon_fetch(t->d, buf_cstr(&path), SPAN("{}"), &status, &answer) == 0;
-    snprintf(t->wish.said, sizeof t->wish.said, "%s",
+    snprintf(t->state.said, sizeof t->state.said, "%s",
              fine && status == 202 ? "restarted" : "not restarted");
 }
 
@@ -535,7 +535,7 @@ static bool wait_for_next(struct top *t)
     while ((now = loop_now(daemon_loop(t->d))) < until) {
         if (!daemon_pause(t->d, until - now))
             return false;
-        if (t->wish.restart)
+        if (t->state.restart)
             restart(t);
         if (t->screen && loop_now(daemon_loop(t->d)) < until)
             draw(t);
@@ -605,8 +605,8 @@ static int run(const struct command *self, int argc, char **argv)
     forget(&t);
     forget_rows(&t);
     buf_fini(&t.head);
-    buf_fini(&t.wish.filter);
-    buf_fini(&t.wish.chosen);
+    buf_fini(&t.state.filter);
+    buf_fini(&t.state.chosen);
     daemon_free(t.d);
     return code;
 }

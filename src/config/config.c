@@ -1,6 +1,6 @@
 /* A configuration: finding its file, reading and checking it, settings from the environment and the
  * command line on top, finding a server in it, and freeing it. Called by cmd/ at the start, by
- * hub/follow.c for a reload, and wherever a server is looked up. */
+ * hub/graph/follow.c for a reload, and wherever a server is looked up. */
 #include "config/load.h"
 
 #include "base/file.h"

@@ -1,5 +1,5 @@
 /* Finds secrets in the texts of a configuration. Called by config.c after reading, by secret.c,
- * hub/filling.c and hub/server.c when ${NAME} was filled in, and by acp/secrets.c and
+ * hub/graph/filling.c and hub/graph/server.c when ${NAME} was filled in, and by acp/secrets.c and
  * cmd/conductor.c. */
 #include "config/credentials.h"
 

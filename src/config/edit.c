@@ -1,6 +1,6 @@
 /* Edits of a document, whatever its format: the entry is found, the format's editor changes the
  * text, and the result is read again and compared. Called by server_edit.c, cmd/host_setup*.c,
- * cmd/import.c, cmd/token.c, hub/follow.c, and by hub/bus_host.c when agents add or remove
+ * cmd/import.c, cmd/token.c, hub/graph/follow.c, and by hub/bus_host.c when agents add or remove
  * servers. */
 #include "config/edit_inside.h"
 

@@ -1,4 +1,5 @@
-/* Reading a file of variables. Called by hub/server.c when a server with `env_file` is planned. */
+/* Reading a file of variables. Called by hub/graph/server.c when a server with `env_file` is
+ * planned. */
 #include "config/env_file.h"
 
 #include "base/ascii.h"

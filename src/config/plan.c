@@ -1,5 +1,5 @@
 /* The comparison of two configurations server by server, and the names of other keys that differ.
- * Called by hub/bridge.c, and by hub/follow.c to report a reload. */
+ * Called by hub/graph/bridge.c, and by hub/graph/follow.c to report a reload. */
 #include "config/plan.h"
 
 #include "base/mem.h"

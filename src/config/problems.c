@@ -1,5 +1,5 @@
 /* The list of problems: adding, sorting by place, and writing one as text or JSON. Filled by
- * config/, hub/gate.c and hub/tls_files.c; shown by the commands and hub/follow.c. */
+ * config/, hub/auth/gate.c and hub/tls_files.c; shown by the commands and hub/graph/follow.c. */
 #include "config/problems.h"
 
 #include "base/log.h"

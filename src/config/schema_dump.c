@@ -1,6 +1,6 @@
 /* A configuration turned back into a value tree, with *** for secrets, and the comparison of two by
- * the table of keys. Called by config.c, plan.c, cmd/config.c, hub/memory.c and
- * hub/narrowings.c. */
+ * the table of keys. Called by config.c, plan.c, cmd/config.c, hub/graph/memory.c and
+ * hub/graph/narrowings.c. */
 #include "base/mem.h"
 #include "config/reader.h"
 #include "config/schema.h"

@@ -1,6 +1,6 @@
 /* ${NAME} in the values of a document, filled in while it is read (texts of servers stay as they
- * are until hub/server.c plans the server), and values written as one text. Called by schema.c;
- * schema_dump.c asks here which texts stay. */
+ * are until hub/graph/server.c plans the server), and values written as one text. Called by
+ * schema.c; schema_dump.c asks here which texts stay. */
 #include "config/schema.h"
 
 #include "base/mem.h"

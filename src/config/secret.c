@@ -1,6 +1,7 @@
 /* Replacing ${NAME} in a text, and looking the name up in directories, by a command and in the
- * environment, ours or a caller's. Called by config.c, hub/filling.c, hub/bridge*.c,
- * hub/bus_settings.c, hub/introspection.c, hub/profile.c, hub/signin.c and cmd/. */
+ * environment, ours or a caller's. Called by config.c, hub/graph/filling.c, hub/graph/bridge*.c,
+ * hub/bus_settings.c, hub/auth/introspection.c, hub/graph/profile.c, hub/signin/signin.c and cmd/.
+ */
 #include "config/secret.h"
 
 #include "base/ascii.h"

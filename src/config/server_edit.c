@@ -1,5 +1,5 @@
-/* Changes of single servers in a configuration file. Called by cmd/servers.c and hub/follow.c; the
- * entries as they stand in the file are shown by admin/servers.c. */
+/* Changes of single servers in a configuration file. Called by cmd/servers.c and
+ * hub/graph/follow.c; the entries as they stand in the file are shown by admin/servers.c. */
 #include "config/server_edit.h"
 
 #include "base/file.h"

@@ -1,5 +1,5 @@
 /* A value tree written as JSON or as YAML, and comments for YAML. Called by convert.c, edit*.c,
- * schema.c, server_edit.c, hub/memory.c, hub/narrowings.c and cmd/. */
+ * schema.c, server_edit.c, hub/graph/memory.c, hub/graph/narrowings.c and cmd/. */
 #include "config/value.h"
 
 #include "base/ascii.h"

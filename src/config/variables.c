@@ -1,5 +1,5 @@
 /* Reading, holding and looking up the variables of one caller. Called by secret.c, hub/shims.c and
- * hub/lease.c. */
+ * hub/graph/lease.c. */
 #include "config/variables.h"
 
 #include "base/ascii.h"

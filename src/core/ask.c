@@ -1,6 +1,6 @@
 /* The questions that a provider has open on a call or standing call: asked, answered, withdrawn,
- * refused. Called by mcp/, hub/signin_tool.c, approval.c, doubts.c and forward.c to ask, by the
- * consumers' families and cmd/call.c to answer, and by call.c when a call or provider ends. */
+ * refused. Called by mcp/, hub/signin/signin_tool.c, approval.c, doubts.c and forward.c to ask, by
+ * the consumers' families and cmd/call.c to answer, and by call.c when a call or provider ends. */
 #include "base/log.h"
 #include "base/mem.h"
 #include "core/approval.h"

@@ -6,7 +6,7 @@
 #include "core/doubts.h"
 #include "core/inside.h"
 #include "core/principal.h"
-#include "core/wishes.h"
+#include "core/subscriptions.h"
 
 #include <stdarg.h>
 #include <stdio.h>
@@ -48,8 +48,8 @@ void call_arm_deadline(struct call *c)
 
 /* --- where a call is: in the queue, with its provider, or ending --- */
 
-/* Was the call opened by the router itself (wishes.c)? Such a call goes first: other calls may
- * depend on what it tells the provider. */
+/* Was the call opened by the router itself (subscriptions.c)? Such a call goes first: other calls
+ * may depend on what it tells the provider. */
 static bool is_routers(const struct call *c)
 {
     return c->consumer == &c->router->own;
@@ -200,7 +200,7 @@ static void end_call(struct call *c, const struct outcome *outcome)
     c->consumer->verbs->done(c->consumer, c, outcome);
     if (c->op == OP_STANDING) {
         ask_refuse_all(c);
-        wishes_standing_ended(c);
+        subscriptions_standing_ended(c);
     }
     drop_kept(c);
     if (c->counts)
@@ -595,7 +595,7 @@ void call_done(struct call *c, const struct outcome *outcome)
 
 void call_provider_ready(struct provider *p)
 {
-    wishes_provider_ready(p);
+    subscriptions_provider_ready(p);
     pump(p);
 }
 

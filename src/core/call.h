@@ -44,7 +44,7 @@ struct call {
     struct principal *principal; /* the caller's, held; or NULL */
     const char *objection;       /* why a tap objects, while the call is being opened; or NULL */
     bool counts;                 /* against the principal's limits, with `bytes` */
-    bool goes_first; /* the router's own: other calls wait until it has ended (wishes.c) */
+    bool goes_first; /* the router's own: other calls wait until it has ended (subscriptions.c) */
     size_t bytes;    /* of the params */
 
     struct provider *provider; /* NULL for standing calls */
@@ -53,7 +53,7 @@ struct call {
 
     struct view *view;         /* standing calls: the view whose changes are told */
     struct list standing;      /* in router->standing; of a held call in router->held */
-    struct map uris;           /* standing calls: subscribed resources (wishes.c) */
+    struct map uris;           /* standing calls: subscribed resources (subscriptions.c) */
     uint64_t told[ITEM_KINDS]; /* digests of the lists that the consumer was last told of */
 
     unsigned rule;  /* while held: the number of the rule that asks for a person; 0 = none */

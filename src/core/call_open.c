@@ -1,6 +1,6 @@
 /* Opening a call: finds its provider, checks the limits of the token, the taps, the rules and the
  * approvals, and refuses the call if one of them says so. From then on call.c has the call. Called
- * by the families, admin/, cmd/call.c, and by call.c, forward.c and wishes.c. */
+ * by the families, admin/, cmd/call.c, and by call.c, forward.c and subscriptions.c. */
 #include "base/log.h"
 #include "core/approval.h"
 #include "core/inside.h"

@@ -36,10 +36,10 @@ struct router {
     const struct rules *rules;       /* NULL: there are none */
     struct tasks *tasks;
     struct list taps; /* struct tap */
-    struct peer own;  /* consumer of the calls that the router opens by itself (wishes.c) */
+    struct peer own;  /* consumer of the calls that the router opens by itself (subscriptions.c) */
 };
 
-extern const struct peer_verbs wishes_verbs;
+extern const struct peer_verbs subscriptions_verbs;
 
 /* A new call of this consumer, not handed to a provider yet. */
 struct call *call_new(struct router *r, struct peer *consumer, enum op op, struct span name,

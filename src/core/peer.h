@@ -159,7 +159,8 @@ enum event_kind {
     EVENT_UNASKED, /* the provider took an ask back: `name` is the ask's key; no answer is wanted.
                     * Params of the provider's notification, or empty */
     EVENT_TASK,    /* a task changed: `name` is its id, `params` its state; standing call only */
-    EVENT_SETTLED, /* no subscription is pending any more (wishes_pending); standing call only */
+    EVENT_SETTLED, /* no subscription is pending any more (subscriptions_pending); standing call
+                      only */
 };
 
 struct event {

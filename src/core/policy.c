@@ -1,5 +1,5 @@
 /* The default limits and timeouts of a provider. Used by provider.c when a provider is initialised,
- * and by hub/server.c as the base of a configured policy. */
+ * and by hub/graph/server.c as the base of a configured policy. */
 #include "core/policy.h"
 
 const struct policy policy_default = {

@@ -1,6 +1,6 @@
-/* Counting the calls of a token's owner against its limits. Made by hub/gate.c, hub/pass.c and, for
- * operators, hub/endpoints.c and admin/replay.c; call_open.c takes, call.c gives back,
- * hub/instance.c reads the limit on processes. */
+/* Counting the calls of a token's owner against its limits. Made by hub/auth/gate.c,
+ * hub/auth/pass.c and, for operators, hub/endpoints.c and admin/replay.c; call_open.c takes, call.c
+ * gives back, hub/graph/instance.c reads the limit on processes. */
 #include "core/principal.h"
 
 #include "base/mem.h"

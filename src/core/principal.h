@@ -2,10 +2,10 @@
  * principal: the owner of a token as the core knows it: a name, limits, and what counts against the
  * limits now.
  *
- * hub/gate.c makes one for each token of the configuration, hub/pass.c for owners of other tokens.
- * Calls from all endpoints count together, so that an owner gets no more by connecting twice.
- * Endpoints and calls hold the struct, which therefore outlives the token: it is `ended` from the
- * moment the token was revoked or has expired, and is freed by its last holder.
+ * hub/auth/gate.c makes one for each token of the configuration, hub/auth/pass.c for owners of
+ * other tokens. Calls from all endpoints count together, so that an owner gets no more by
+ * connecting twice. Endpoints and calls hold the struct, which therefore outlives the token: it is
+ * `ended` from the moment the token was revoked or has expired, and is freed by its last holder.
  */
 #ifndef RIALTO_CORE_PRINCIPAL_H
 #define RIALTO_CORE_PRINCIPAL_H
@@ -26,8 +26,8 @@ struct principal_limits {
 struct principal {
     char *name;
     /* The newest valid token that the owner has shown, its issuer, and how many tokens there were:
-     * for servers whose own tokens are obtained by exchanging this one. hub/pass.c owns the bytes,
-     * which are secret. Empty for tokens of the configuration. */
+     * for servers whose own tokens are obtained by exchanging this one. hub/auth/pass.c owns the
+     * bytes, which are secret. Empty for tokens of the configuration. */
     struct span token, issuer;
     uint64_t tokens;
     struct principal_limits limits;

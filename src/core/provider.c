@@ -5,7 +5,7 @@
 
 #include "base/log.h"
 #include "core/router.h"
-#include "core/wishes.h"
+#include "core/subscriptions.h"
 
 #include <stdio.h>
 
@@ -169,7 +169,7 @@ size_t provider_count_calls(const struct provider *p)
 
 bool provider_in_use(const struct provider *p)
 {
-    return provider_has_calls(p) || wishes_any(p) ||
+    return provider_has_calls(p) || subscriptions_any(p) ||
            tasks_at_work(router_tasks(p->router), p->alias);
 }
 
@@ -370,7 +370,7 @@ void provider_init(struct provider *p, const struct peer_verbs *verbs,
     peer_init(&p->peer, verbs);
     p->timer.fire = on_timer;
     p->idle.fire = on_idle;
-    p->confirm.fire = wishes_unconfirmed;
+    p->confirm.fire = subscriptions_unconfirmed;
     p->room_soon.changed = look_for_room;
     p->log_rank = LOG_RANK_NONE;
     list_init(&p->open);

@@ -86,9 +86,9 @@ struct provider {
      * not published as an event. This provider is halted, resumed and restarted with its stand-in.
      * Or NULL. */
     struct provider *stand_in;
-    /* Takes the calls for which somebody must sign in first (hub/signin_tool.h), and gives them
-     * back afterwards. Until somebody has signed in, this provider stays down and is not started.
-     * NULL: nobody can sign in. */
+    /* Takes the calls for which somebody must sign in first (hub/signin/signin_tool.h), and gives
+     * them back afterwards. Until somebody has signed in, this provider stays down and is not
+     * started. NULL: nobody can sign in. */
     struct provider *sign_in;
     const char *refuses; /* why it takes no calls and is never started; NULL: it takes calls */
     bool signed_in; /* its requests carry a token, which may expire: they are kept for a retry */
@@ -117,8 +117,8 @@ struct provider {
 
     int log_rank; /* most verbose log level that a consumer wants; or LOG_RANK_NONE */
     char log_word[16];
-    size_t unconfirmed;      /* wishes it was told and has not confirmed: calls wait (wishes.h) */
-    struct timer confirm;    /* ends that wait after a while */
+    size_t unconfirmed;   /* requests of ours it has not confirmed: calls wait (subscriptions.h) */
+    struct timer confirm; /* ends that wait after a while */
     struct catalog *catalog; /* last published; kept while down so that names stay known */
     struct list open;        /* calls handed over (struct call.in_provider) */
     struct list waiting;     /* calls that wait for a slot or for READY */

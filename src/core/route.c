@@ -1,6 +1,6 @@
 /* Finding the provider for a request: by public name, resource URI or URI template, and whether a
- * narrowed view lets a URI be read. Called by call_open.c, wishes.c, mcp/server/upstream_calls.c
- * and admin/replay.c. */
+ * narrowed view lets a URI be read. Called by call_open.c, subscriptions.c,
+ * mcp/server/upstream_calls.c and admin/replay.c. */
 #include "core/route.h"
 
 #include "base/ascii.h"

@@ -4,7 +4,7 @@
 #include "base/log.h"
 #include "base/mem.h"
 #include "core/inside.h"
-#include "core/wishes.h"
+#include "core/subscriptions.h"
 
 /* Bytes of a provider's event that are logged when no consumer may see the event. */
 enum { MAX_LOGGED = 500 };
@@ -23,7 +23,7 @@ struct router *router_new(struct timers *timers, uint64_t seed)
     events_init(&r->events);
     observers_init(&r->observers, timers);
     r->tasks = tasks_new(timers);
-    peer_init(&r->own, &wishes_verbs);
+    peer_init(&r->own, &subscriptions_verbs);
     return r;
 }
 
@@ -119,7 +119,7 @@ void router_add_provider(struct router *r, struct provider *p)
 void router_withdraw_provider(struct router *r, struct provider *p)
 {
     view_remove_everywhere(p);
-    wishes_provider_withdrawn(r, p);
+    subscriptions_provider_withdrawn(r, p);
     router_tell_changes(r, p);
 }
 
@@ -220,7 +220,7 @@ void router_broadcast(struct provider *p, const struct event *event)
         struct call *c = router_find(r, handles[i]);
         struct event told = *event;
         if (c && event->kind == EVENT_UPDATED)
-            told.name = wishes_uri(c, p, event->name);
+            told.name = subscriptions_uri(c, p, event->name);
         if (c && view_has(c->view, p) && (event->kind != EVENT_UPDATED || told.name.p))
             tell(c, &told);
     }

@@ -1,5 +1,5 @@
 /* The table of rules on arguments: which rule matches a call. Called by call_open.c for each call
- * of a tool, by view.c, and by hub/bridge.c when the configuration is read. */
+ * of a tool, by view.c, and by hub/graph/bridge.c when the configuration is read. */
 #include "core/rules.h"
 
 #include "base/decimal.h"

@@ -7,7 +7,7 @@
  * with a function that finds an argument among those that will be sent to the server
  * (mcp/judged.c).
  *
- * The table is borrowed and replaced as a whole (hub/rulebook.c, at a start and a reload).
+ * The table is borrowed and replaced as a whole (hub/graph/rulebook.c, at a start and a reload).
  */
 #ifndef RIALTO_CORE_RULES_H
 #define RIALTO_CORE_RULES_H

@@ -1,5 +1,6 @@
 /* Counting the outcome and duration of a call, and adding up the counters of several providers.
- * Called by call.c at the end of each call; summed by admin/status.c, hub/instance.c and browser/.
+ * Called by call.c at the end of each call; summed by admin/status.c, hub/graph/instance.c and
+ * browser/.
  */
 #include "core/stats.h"
 

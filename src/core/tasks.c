@@ -1,6 +1,6 @@
 /* The table of tasks, its limits, and the timer that forgets old tasks. Called by call_open.c to
  * route requests about tasks, by provider.c, mcp/server/, mcp/agent/ and admin/, and by
- * hub/task_file.c. */
+ * hub/graph/task_file.c. */
 #include "core/tasks.h"
 
 #include "base/id.h"

@@ -8,7 +8,7 @@
  * too many.
  *
  * The router has one table (router_tasks). The table does no I/O: it gets the time from the
- * router's timers, and hub/task_file.c saves it in a file.
+ * router's timers, and hub/graph/task_file.c saves it in a file.
  *
  * Nouns: tasks_, task_.
  */

@@ -11,7 +11,7 @@
 #include "config/check.h"
 #include "config/edit.h"
 #include "config/load.h"
-#include "hub/side_request.h"
+#include "hub/graph/side_request.h"
 #include "io/reach.h"
 #include "wire/json.h"
 

@@ -11,8 +11,8 @@
 #ifndef RIALTO_HUB_BUS_HOST_H
 #define RIALTO_HUB_BUS_HOST_H
 
-#include "hub/bridge.h"
-#include "hub/follow.h"
+#include "hub/graph/bridge.h"
+#include "hub/graph/follow.h"
 #include "rockbot/host.h"
 
 struct bus_hosting;

@@ -7,9 +7,9 @@
 #ifndef RIALTO_HUB_BUS_ROLE_H
 #define RIALTO_HUB_BUS_ROLE_H
 
-#include "hub/bridge.h"
 #include "hub/bus_settings.h"
-#include "hub/follow.h"
+#include "hub/graph/bridge.h"
+#include "hub/graph/follow.h"
 #include "rockbot/report.h"
 
 struct bus_role;

@@ -4,7 +4,7 @@
 #include "hub/endpoints.h"
 
 #include "base/mem.h"
-#include "hub/narrowings.h"
+#include "hub/graph/narrowings.h"
 
 #include <stdio.h>
 

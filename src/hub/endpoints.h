@@ -11,7 +11,7 @@
 #define RIALTO_HUB_ENDPOINTS_H
 
 #include "core/caller.h"
-#include "hub/bridge.h"
+#include "hub/graph/bridge.h"
 #include "mcp/agent/endpoint.h"
 
 struct endpoints;

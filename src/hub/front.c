@@ -5,8 +5,8 @@
 
 #include "base/log.h"
 #include "base/mem.h"
+#include "hub/auth/gate.h"
 #include "hub/cors.h"
-#include "hub/gate.h"
 #include "io/ws.h"
 #include "wire/host.h"
 #include "wire/url.h"

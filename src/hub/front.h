@@ -24,7 +24,7 @@ typedef void front_handler_fn(void *owner, const struct caller *caller, struct h
 struct front *front_new(struct loop *loop, const struct config *c);
 /* Use the tokens of `c` from now on; `c` need not outlive the call. */
 void front_apply_auth(struct front *f, const struct config *c);
-/* `ended` is called whenever tokens have ended (hub/gate.h), or the first one was added. */
+/* `ended` is called whenever tokens have ended (hub/auth/gate.h), or the first one was added. */
 void front_on_ended(struct front *f, void (*ended)(void *arg), void *arg);
 /* Our own authorization server, which may be switched off. */
 struct issuer *front_issuer(const struct front *f);

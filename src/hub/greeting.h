@@ -7,7 +7,7 @@
 #ifndef RIALTO_HUB_GREETING_H
 #define RIALTO_HUB_GREETING_H
 
-#include "hub/bridge.h"
+#include "hub/graph/bridge.h"
 #include "mcp/agent/stdio_agent.h"
 
 /* When the host does not say how long. */

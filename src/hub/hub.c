@@ -6,15 +6,15 @@
 #include "base/mem.h"
 #include "base/visible.h"
 #include "core/drain.h"
-#include "hub/begin.h"
 #include "hub/bus_role.h"
-#include "hub/callback.h"
 #include "hub/endpoints.h"
-#include "hub/follow.h"
-#include "hub/narrowings.h"
+#include "hub/graph/follow.h"
+#include "hub/graph/narrowings.h"
+#include "hub/graph/task_file.h"
 #include "hub/on_demand.h"
 #include "hub/shims.h"
-#include "hub/task_file.h"
+#include "hub/signin/begin.h"
+#include "hub/signin/callback.h"
 #include "hub/web_pages.h"
 #include "io/ws.h"
 #include "wire/host.h"
@@ -171,8 +171,9 @@ static void on_client(void *owner, const struct caller *caller, struct http_exch
 }
 
 /* With public_url, browsers come back there, since they may be on any machine. They may also be
- * anybody's, so they start at a page of ours as well (hub/begin). Without public_url, browsers come
- * back to our first http address on loopback; if there is none, each login listens by itself. */
+ * anybody's, so they start at a page of ours as well (hub/signin/begin). Without public_url,
+ * browsers come back to our first http address on loopback; if there is none, each login listens by
+ * itself. */
 static void set_redirect(struct hub *h, const struct config *c)
 {
     BUF_SCOPED own = {0}, begin = {0};

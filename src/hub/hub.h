@@ -10,8 +10,8 @@
 
 #include "browser/browser.h"
 #include "config/server_edit.h"
-#include "hub/bridge.h"
 #include "hub/front.h"
+#include "hub/graph/bridge.h"
 #include "rockbot/report.h"
 
 struct hub;

@@ -1,6 +1,6 @@
 /* Paths of files in the XDG state and cache folders, and making these folders. Called by the files
- * of hub/ that keep something there, such as web_pages.c and memory.c, by admin/audit.c, and in
- * cmd/ by stdio.c, host_setup_journal.c and doctor/machine.c. */
+ * of hub/ that keep something there, such as web_pages.c and hub/graph/memory.c, by admin/audit.c,
+ * and in cmd/ by stdio.c, host_setup_journal.c and doctor/machine.c. */
 #include "hub/places.h"
 
 #include "base/buf.h"

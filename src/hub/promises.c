@@ -18,7 +18,7 @@ struct promise {
 
 struct making {
     struct promises *promises;
-    struct baton *baton;
+    struct handover *handover;
 };
 
 static void make(void *arg, struct mcp_provider *server)
@@ -33,10 +33,10 @@ static void make(void *arg, struct mcp_provider *server)
     p->server = server;
     p->key = mem_span(json_text(json_get(buf_view(&object), "key").value, &scratch));
     list_append(&m->promises->all, &p->node);
-    baton_tell(m->baton, "promise", &members, SPAN_EMPTY, NULL, 0);
+    handover_tell(m->handover, "promise", &members, SPAN_EMPTY, NULL, 0);
 }
 
-void promises_make(struct promises *p, struct baton *b)
+void promises_make(struct promises *p, struct handover *b)
 {
     bridge_show_servers(hub_bridge(p->hub), make, &(struct making){p, b});
 }
@@ -86,12 +86,12 @@ static void show_parked(const struct promises *all, struct parked_at *at, modern
 }
 
 /* The server has been handed over, and only these calls were open there. */
-static void give_parked(struct promises *all, struct baton *b, struct parked_at *at)
+static void give_parked(struct promises *all, struct handover *b, struct parked_at *at)
 {
     for (size_t i = 0; i < at->texts.n; i += strlen(at->texts.p + i) + 1) {
         BUF_SCOPED members = {0};
         buf_str(&members, at->texts.p + i);
-        baton_tell(b, "parked", &members, SPAN_EMPTY, NULL, 0);
+        handover_tell(b, "parked", &members, SPAN_EMPTY, NULL, 0);
         all->moved++;
     }
     show_parked(all, at, is_moved);
@@ -101,28 +101,28 @@ static void give_parked(struct promises *all, struct baton *b, struct parked_at 
 
 /* Hands the server over if only parked calls are open there, which go with it. If the server has
  * ended, the successor is told so. */
-static void try_to_keep(struct promises *all, struct baton *b, struct promise *p)
+static void try_to_keep(struct promises *all, struct handover *b, struct promise *p)
 {
     BUF_SCOPED members = {0}, early = {0}, gone = {0};
     struct parked_at at = {.server = p->server, .core = mcp_provider_core(p->server)};
-    int fds[BATON_FDS];
+    int fds[HANDOVER_FDS];
 
     json_out_str(&members, "key", p->key);
     show_parked(all, &at, note_parked);
     if (mcp_provider_leave(p->server, at.n, &members, fds, &early)) {
         give_parked(all, b, &at);
-        baton_tell(b, "server", &members, buf_view(&early), fds, COUNT_OF(fds));
+        handover_tell(b, "server", &members, buf_view(&early), fds, COUNT_OF(fds));
         for (size_t i = 0; i < COUNT_OF(fds); i++)
             close(fds[i]);
         forget(p);
     } else if (!mcp_provider_promise(p->server, &gone)) {
-        baton_tell(b, "lost", &members, SPAN_EMPTY, NULL, 0);
+        handover_tell(b, "lost", &members, SPAN_EMPTY, NULL, 0);
         forget(p);
     }
     buf_fini(&at.texts);
 }
 
-void promises_keep(struct promises *p, struct baton *b)
+void promises_keep(struct promises *p, struct handover *b)
 {
     LIST_EACH_SAFE (&p->all, it)
         try_to_keep(p, b, LIST_ENTRY(it, struct promise, node));

@@ -9,7 +9,7 @@
 #define RIALTO_HUB_PROMISES_H
 
 #include "hub/hub.h"
-#include "io/baton.h"
+#include "io/handover.h"
 
 struct promises {
     struct hub *hub;
@@ -19,9 +19,9 @@ struct promises {
 
 void promises_init(struct promises *p, struct hub *hub);
 /* Promise every server that runs. */
-void promises_make(struct promises *p, struct baton *b);
+void promises_make(struct promises *p, struct handover *b);
 /* Hand over the servers that can go now. */
-void promises_keep(struct promises *p, struct baton *b);
+void promises_keep(struct promises *p, struct handover *b);
 bool promises_are_kept(const struct promises *p);
 /* There is no successor any more. */
 void promises_forget(struct promises *p);

@@ -6,9 +6,9 @@
 #include "base/mem.h"
 #include "config/units.h"
 #include "config/variables.h"
+#include "hub/graph/lease.h"
+#include "hub/graph/narrowings.h"
 #include "hub/greeting.h"
-#include "hub/lease.h"
-#include "hub/narrowings.h"
 #include "wire/json.h"
 #include "wire/json_out.h"
 
@@ -111,7 +111,7 @@ static void bring_first(struct attached *a)
 {
     struct exposure *e = exposure_of(a);
     struct view *own = bridge_enter(
-        e, exposure_view(e), &(struct lease_wish){.variables = a->variables, .stateless = true},
+        e, exposure_view(e), &(struct lease_terms){.variables = a->variables, .stateless = true},
         &a->stateless);
 
     if (!own)
@@ -155,10 +155,11 @@ static struct view *enter(void *arg, struct view *shared, struct principal *prin
                           unsigned answers, void **lease)
 {
     struct attached *a = arg;
-    struct view *own = bridge_enter(
-        exposure_of(a), shared,
-        &(struct lease_wish){.principal = principal, .answers = answers, .variables = a->variables},
-        &a->session);
+    struct view *own =
+        bridge_enter(exposure_of(a), shared,
+                     &(struct lease_terms){
+                         .principal = principal, .answers = answers, .variables = a->variables},
+                     &a->session);
 
     *lease = a->session;
     return own;

@@ -15,7 +15,7 @@
 #define RIALTO_HUB_SHIMS_H
 
 #include "core/caller.h"
-#include "hub/bridge.h"
+#include "hub/graph/bridge.h"
 #include "io/http_server.h"
 #include "mcp/agent/inherited.h"
 #include "mcp/agent/modern.h"

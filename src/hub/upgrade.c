@@ -9,8 +9,8 @@
 #include "hub/promises.h"
 #include "hub/rehearsal.h"
 #include "hub/shims.h"
-#include "io/baton.h"
-#include "io/heirloom.h"
+#include "io/handover.h"
+#include "io/inherited_child.h"
 #include "io/listen.h"
 #include "io/successor.h"
 #include "mcp/agent/seal.h"
@@ -45,10 +45,10 @@ struct upgrade {
     bool rehearsed, due;
     struct timer threads; /* checks whether the threads have ended */
     /* while there are two daemons, and this is the old or the new one */
-    struct baton *baton; /* NULL: there is no other daemon */
-    int old;             /* in the new one: the process of the old one; else 0 */
-    bool ready;          /* new one: what must come first is here; old one: the new one serves */
-    bool closing;        /* everything is handed over, the rest is being closed */
+    struct handover *handover; /* NULL: there is no other daemon */
+    int old;                   /* in the new one: the process of the old one; else 0 */
+    bool ready;   /* new one: what must come first is here; old one: the new one serves */
+    bool closing; /* everything is handed over, the rest is being closed */
     struct promises promises;
     struct timer tick;
     uint64_t since;
@@ -63,7 +63,7 @@ static void on_gone(void *owner)
     u->x = NULL;
 }
 
-static void forget_wish(struct upgrade *u)
+static void forget_request(struct upgrade *u)
 {
     timer_clear(loop_timers(u->loop), &u->threads);
     mem_free(u->wanted);
@@ -79,7 +79,7 @@ static void refuse(struct upgrade *u, const char *why)
     log_error("upgrade", "%s: this daemon goes on: %s", u->wanted, why);
     if (u->x)
         http_refuse(u->x, 409, why, "the daemon goes on as it was");
-    forget_wish(u);
+    forget_request(u);
 }
 
 /* --- the rehearsal --- */
@@ -95,7 +95,7 @@ static void on_threads(struct timer *t)
  * fork would not copy the thread. */
 static void go_if_ready(struct upgrade *u)
 {
-    if (!u->rehearsed || u->baton || u->due)
+    if (!u->rehearsed || u->handover || u->due)
         return;
     if (loop_has_threads(u->loop)) {
         timer_set(loop_timers(u->loop), &u->threads, TICK_MS);
@@ -115,7 +115,7 @@ static void on_rehearsed(void *arg, const char *why)
         return;
     }
     u->rehearsed = true;
-    if (u->baton)
+    if (u->handover)
         log_info("upgrade", "waits for the last calls of the upgrade before");
     go_if_ready(u);
 }
@@ -192,14 +192,14 @@ static void show_numbers(struct upgrade *u)
 
     json_out_number(&members, "handle", router_last_handle(bridge_router(hub_bridge(u->hub))));
     seal_put_key(&key);
-    baton_tell(u->baton, "numbers", &members, buf_view(&key), NULL, 0);
+    handover_tell(u->handover, "numbers", &members, buf_view(&key), NULL, 0);
 }
 
 static void show_inherited_call(void *arg, struct span text)
 {
     const struct upgrade *u = arg;
 
-    baton_send(u->baton, text, SPAN_EMPTY, NULL, 0);
+    handover_send(u->handover, text, SPAN_EMPTY, NULL, 0);
 }
 
 /* The new daemon gets the catalog, so that no call has to wait for a list or is refused because the
@@ -214,7 +214,7 @@ static void show_catalog(void *arg, struct mcp_provider *server)
         return;
     json_out_str(&members, "key", mcp_provider_key(server));
     catalog_text_put(&text, known);
-    baton_tell(u->baton, "catalog", &members, buf_view(&text), NULL, 0);
+    handover_tell(u->handover, "catalog", &members, buf_view(&text), NULL, 0);
 }
 
 static void show_listener(void *arg, const char *asked, int fd, bool ours)
@@ -224,7 +224,7 @@ static void show_listener(void *arg, const char *asked, int fd, bool ours)
 
     json_out_str(&members, "address", asked);
     json_out_bool(&members, "ours", ours);
-    baton_tell(u->baton, "listen", &members, SPAN_EMPTY, &fd, 1);
+    handover_tell(u->handover, "listen", &members, SPAN_EMPTY, &fd, 1);
 }
 
 static void show_session(void *arg, struct span home, struct span id, struct span state,
@@ -236,7 +236,7 @@ static void show_session(void *arg, struct span home, struct span id, struct spa
     json_out_text(&members, "home", home);
     json_out_text(&members, "id", id);
     json_out_number(&members, "ttl", ttl);
-    baton_tell(u->baton, "session", &members, state, NULL, 0);
+    handover_tell(u->handover, "session", &members, state, NULL, 0);
 }
 
 /* --- the old daemon: the rest, as its calls end --- */
@@ -252,21 +252,21 @@ static void give_connection(void *arg, const struct http_given *given)
         json_out_str(&members, "peer", given->peer);
         json_out_str(&members, "local", given->local);
     }
-    baton_tell(u->baton, "connection", &members, given->early, &given->fd, 1);
+    handover_tell(u->handover, "connection", &members, given->early, &given->fd, 1);
 }
 
 static void give_shim(void *arg, struct span text, int fd, struct span early)
 {
     struct upgrade *u = arg;
 
-    baton_send(u->baton, text, early, &fd, 1);
+    handover_send(u->handover, text, early, &fd, 1);
 }
 
 static bool is_through(const struct upgrade *u)
 {
     return promises_are_kept(&u->promises) &&
            drain_count(bridge_router(hub_bridge(u->hub))) == u->promises.moved &&
-           hub_is_quiet(u->hub) && baton_is_flushed(u->baton);
+           hub_is_quiet(u->hub) && handover_is_flushed(u->handover);
 }
 
 /* Ends without any cleanup: the children and files of this process belong to the new daemon now. */
@@ -292,7 +292,7 @@ static void on_tick(struct timer *t)
         drain_end(router);
     if (age > CALLS_MS)
         front_hurry(hub_front(u->hub));
-    promises_keep(&u->promises, u->baton);
+    promises_keep(&u->promises, u->handover);
     if (is_through(u)) {
         u->closing = true;
         hub_close_rest(u->hub, on_all_closed, u);
@@ -332,16 +332,16 @@ static void retire(struct upgrade *u)
     shims_leave(hub_shim_list(u->hub), give_shim, u);
     u->tick.fire = on_tick;
     timer_set(loop_timers(u->loop), &u->tick, 0);
-    baton_start(u->baton);
+    handover_start(u->handover);
 }
 
-static void on_serving(struct upgrade *u, struct baton_message *m)
+static void on_serving(struct upgrade *u, struct handover_message *m)
 {
     (void)m;
     u->ready = true;
 }
 
-static void on_said(struct upgrade *u, struct baton_message *m)
+static void on_said(struct upgrade *u, struct handover_message *m)
 {
     if (!u->closing)
         endpoints_pass(hub_endpoints(u->hub), json_count(m->text, "session") << 1 | 1, m->body);
@@ -349,25 +349,25 @@ static void on_said(struct upgrade *u, struct baton_message *m)
 
 /* --- the new daemon --- */
 
-static void on_promise(struct upgrade *u, struct baton_message *m)
+static void on_promise(struct upgrade *u, struct handover_message *m)
 {
-    heirloom_expect(u->loop, m->text);
+    inherited_child_expect(u->loop, m->text);
 }
 
-static void on_numbers(struct upgrade *u, struct baton_message *m)
+static void on_numbers(struct upgrade *u, struct handover_message *m)
 {
     router_skip_handles(bridge_router(hub_bridge(u->hub)), json_count(m->text, "handle"));
     seal_take_key(m->body);
 }
 
-static void on_parked(struct upgrade *u, struct baton_message *m)
+static void on_parked(struct upgrade *u, struct handover_message *m)
 {
     inherited_add_parked(hub_inherited(u->hub), m->text);
 }
 
 static void learn(void *arg, struct mcp_provider *server)
 {
-    const struct baton_message *m = arg;
+    const struct handover_message *m = arg;
     struct provider *core = mcp_provider_core(server);
     struct span key = json_get(m->text, "key").value;
 
@@ -378,12 +378,12 @@ static void learn(void *arg, struct mcp_provider *server)
         provider_recall(core, known);
 }
 
-static void on_catalog(struct upgrade *u, struct baton_message *m)
+static void on_catalog(struct upgrade *u, struct handover_message *m)
 {
     bridge_show_servers(hub_bridge(u->hub), learn, m);
 }
 
-static void on_listen(struct upgrade *u, struct baton_message *m)
+static void on_listen(struct upgrade *u, struct handover_message *m)
 {
     BUF_SCOPED scratch = {0}, address = {0};
 
@@ -393,7 +393,7 @@ static void on_listen(struct upgrade *u, struct baton_message *m)
     m->fds[0] = -1;
 }
 
-static void on_session(struct upgrade *u, struct baton_message *m)
+static void on_session(struct upgrade *u, struct handover_message *m)
 {
     BUF_SCOPED home = {0}, id = {0};
 
@@ -409,7 +409,7 @@ static char *copy_in(struct span object, const char *name)
                                                       : NULL;
 }
 
-static void on_connection(struct upgrade *u, struct baton_message *m)
+static void on_connection(struct upgrade *u, struct handover_message *m)
 {
     char *address = copy_in(m->text, "address"), *peer = copy_in(m->text, "peer"),
          *local = copy_in(m->text, "local");
@@ -427,21 +427,21 @@ static void on_connection(struct upgrade *u, struct baton_message *m)
     mem_free(local);
 }
 
-static void on_server(struct upgrade *u, struct baton_message *m)
+static void on_server(struct upgrade *u, struct handover_message *m)
 {
     BUF_SCOPED key = {0};
 
-    heirloom_arrive(u->loop, text_in(m->text, "key", &key), m->fds, m->text, m->body);
+    inherited_child_arrive(u->loop, text_in(m->text, "key", &key), m->fds, m->text, m->body);
 }
 
-static void on_lost(struct upgrade *u, struct baton_message *m)
+static void on_lost(struct upgrade *u, struct handover_message *m)
 {
     BUF_SCOPED key = {0};
 
-    heirloom_lose(u->loop, text_in(m->text, "key", &key));
+    inherited_child_lose(u->loop, text_in(m->text, "key", &key));
 }
 
-static void on_shim(struct upgrade *u, struct baton_message *m)
+static void on_shim(struct upgrade *u, struct handover_message *m)
 {
     BUF_SCOPED scratch = {0}, view = {0};
     bool narrowed = json_get(m->text, "view").type == JSON_STRING;
@@ -454,16 +454,16 @@ static void on_shim(struct upgrade *u, struct baton_message *m)
         m->fds[0] = -1;
 }
 
-static void on_line(struct upgrade *u, struct baton_message *m)
+static void on_line(struct upgrade *u, struct handover_message *m)
 {
     u->host->line(u->host->arg, m->body);
 }
 
-static void on_message(void *owner, struct baton_message *m)
+static void on_message(void *owner, struct handover_message *m)
 {
     static const struct {
         const char *kind;
-        void (*handle)(struct upgrade *u, struct baton_message *m);
+        void (*handle)(struct upgrade *u, struct handover_message *m);
     } rows[] = {{"numbers", on_numbers}, {"parked", on_parked},   {"promise", on_promise},
                 {"listen", on_listen},   {"session", on_session}, {"serve", on_serving},
                 {"serving", on_serving}, {"said", on_said},       {"connection", on_connection},
@@ -485,8 +485,8 @@ static void reap(struct timer *t)
         timer_set(loop_timers(u->loop), t, TICK_MS);
         return;
     }
-    baton_free(u->baton);
-    u->baton = NULL;
+    handover_free(u->handover);
+    u->handover = NULL;
     go_if_ready(u);
 }
 
@@ -497,7 +497,7 @@ static void on_ended(void *owner)
     if (!u->old)
         end(); /* the new daemon has gone, and the servers with it */
     inherited_on_stray(hub_inherited(u->hub), NULL, NULL);
-    heirloom_end_all(u->loop);
+    inherited_child_end_all(u->loop);
     u->tick.fire = reap;
     reap(&u->tick);
 }
@@ -508,15 +508,15 @@ static void on_stray(void *arg, uint64_t session, struct span message)
     BUF_SCOPED members = {0};
 
     json_out_number(&members, "session", session >> 1);
-    baton_tell(u->baton, "said", &members, message, NULL, 0);
+    handover_tell(u->handover, "said", &members, message, NULL, 0);
 }
 
-bool upgrade_inherit(struct upgrade *u, int baton, int old)
+bool upgrade_inherit(struct upgrade *u, int handover, int old)
 {
     u->old = old;
-    u->baton = baton_new(u->loop, baton, on_message, on_ended, u);
+    u->handover = handover_new(u->loop, handover, on_message, on_ended, u);
     while (!u->ready)
-        if (!baton_wait(u->baton, READY_MS))
+        if (!handover_wait(u->handover, READY_MS))
             return false;
     return true;
 }
@@ -531,12 +531,12 @@ static void want(void *arg, struct mcp_provider *server)
 
 void upgrade_serve(struct upgrade *u)
 {
-    if (!u->baton)
+    if (!u->handover)
         return;
     inherited_on_stray(hub_inherited(u->hub), on_stray, u);
     bridge_show_servers(hub_bridge(u->hub), want, u);
-    baton_tell(u->baton, "serving", NULL, SPAN_EMPTY, NULL, 0);
-    baton_start(u->baton);
+    handover_tell(u->handover, "serving", NULL, SPAN_EMPTY, NULL, 0);
+    handover_start(u->handover);
 }
 
 /* --- both --- */
@@ -549,15 +549,15 @@ static bool hand_over_first(struct upgrade *u)
 
     show_numbers(u);
     inherited_show_parked(hub_inherited(hub), show_inherited_call, u);
-    promises_make(&u->promises, u->baton);
+    promises_make(&u->promises, u->handover);
     bridge_show_servers(hub_bridge(hub), show_catalog, u);
     listen_show_all(u->loop, show_listener, u);
     endpoints_show(hub_endpoints(hub), show_session, u);
     inherited_show(hub_inherited(hub), show_session, u);
     u->host->leave(u->host->arg);
-    baton_tell(u->baton, "serve", NULL, SPAN_EMPTY, NULL, 0);
+    handover_tell(u->handover, "serve", NULL, SPAN_EMPTY, NULL, 0);
     while (!u->ready)
-        if (!baton_wait(u->baton, READY_MS))
+        if (!handover_wait(u->handover, READY_MS))
             return false;
     return true;
 }
@@ -568,8 +568,8 @@ static void go_on(struct upgrade *u, int heir)
 {
     if (getppid() == heir)
         kill(heir, SIGKILL);
-    baton_free(u->baton);
-    u->baton = NULL;
+    handover_free(u->handover);
+    u->handover = NULL;
     promises_forget(&u->promises);
     u->host->come_back(u->host->arg);
     refuse(u, "it did not serve in time, or ended; servers that it had taken are started again");
@@ -586,7 +586,7 @@ void upgrade_run(struct upgrade *u)
     }
     u->ready = false;
     u->old = 0;
-    u->baton = baton_new(u->loop, socket, on_message, on_ended, u);
+    u->handover = handover_new(u->loop, socket, on_message, on_ended, u);
     if (hand_over_first(u))
         retire(u);
     else
@@ -595,7 +595,7 @@ void upgrade_run(struct upgrade *u)
 
 void upgrade_send_line(struct upgrade *u, struct span body)
 {
-    baton_tell(u->baton, "line", NULL, body, NULL, 0);
+    handover_tell(u->handover, "line", NULL, body, NULL, 0);
 }
 
 bool upgrade_is_due(const struct upgrade *u)
@@ -620,11 +620,11 @@ struct upgrade *upgrade_new(struct hub *hub, struct loop *loop, struct service *
 
 void upgrade_free(struct upgrade *u)
 {
-    forget_wish(u);
+    forget_request(u);
     timer_clear(loop_timers(u->loop), &u->tick);
-    if (u->baton)
-        baton_free(u->baton);
-    heirloom_end_all(u->loop);
+    if (u->handover)
+        handover_free(u->handover);
+    inherited_child_end_all(u->loop);
     mem_free(u->program);
     mem_free(u);
 }

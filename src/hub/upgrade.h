@@ -50,7 +50,7 @@ void upgrade_send_line(struct upgrade *u, struct span body);
 /* --- the new daemon --- */
 /* Take over by this socket from the process `old`: sockets and sessions are here when this returns,
  * before anything listens. False: there is nobody to take over from. */
-MUST_CHECK bool upgrade_inherit(struct upgrade *u, int baton, int old);
+MUST_CHECK bool upgrade_inherit(struct upgrade *u, int handover, int old);
 /* We serve: the old daemon may hand over the rest. */
 void upgrade_serve(struct upgrade *u);
 

@@ -8,9 +8,9 @@
 #define RIALTO_HUB_WEB_PAGES_H
 
 #include "browser/browser.h"
-#include "hub/bridge.h"
 #include "hub/endpoints.h"
 #include "hub/front.h"
+#include "hub/graph/bridge.h"
 
 struct web_pages;
 

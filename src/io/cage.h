@@ -1,11 +1,11 @@
 /*
  * cage: what the kernel lets a child process do, set between vfork and exec.
  *
- * `struct cage_rules` is plain data that hub/sandbox.c makes from `servers.*.sandbox`: which files
- * may be read, run and written, which sockets may be opened, and limits. spawn.c turns the rules
- * into a `struct cage`: a Landlock ruleset, a seccomp filter and limits, all prepared before vfork,
- * so that the child only makes system calls (docs/decisions/016-sandbox.md). cage_words.c tells
- * people what this kernel cannot enforce, and which rule would allow what was refused.
+ * `struct cage_rules` is plain data that hub/graph/sandbox.c makes from `servers.*.sandbox`: which
+ * files may be read, run and written, which sockets may be opened, and limits. spawn.c turns the
+ * rules into a `struct cage`: a Landlock ruleset, a seccomp filter and limits, all prepared before
+ * vfork, so that the child only makes system calls (docs/decisions/016-sandbox.md). cage_words.c
+ * tells people what this kernel cannot enforce, and which rule would allow what was refused.
  *
  * Files: cage, cage_filter, cage_words.
  */

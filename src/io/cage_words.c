@@ -1,5 +1,5 @@
 /* A cage in words: what this kernel lacks for it, and what it refused according to the output of a
- * program. Pure. Called by cage.c, hub/sandbox.c, cmd/sandbox.c, cmd/learn.c and
+ * program. Pure. Called by cage.c, hub/graph/sandbox.c, cmd/sandbox.c, cmd/learn.c and
  * mcp/server/stdio_upstream.c. */
 #include "io/cage.h"
 

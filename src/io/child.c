@@ -1,6 +1,6 @@
 /* A running child process: stderr lines, stopping, reaping, and killing the processes it left
  * behind. Called by mcp/server/stdio_upstream.c for servers, acp/component.c for components,
- * hub/rehearsal.c for a new version of this program, and heirloom.c. */
+ * hub/rehearsal.c for a new version of this program, and inherited_child.c. */
 #include "io/child.h"
 
 #include "base/libc.h"

@@ -55,7 +55,8 @@ MUST_CHECK int spawn_find(const struct child_spec *spec, const char *program, st
 /* The PATH of the child. The caller frees it. */
 char *spawn_path(const struct child_spec *spec);
 int child_pid(const struct child *c);
-/* Like child_spawn, for a process that runs already; takes all of `was` over. For heirloom.c. */
+/* Like child_spawn, for a process that runs already; takes all of `was` over. For
+ * inherited_child.c. */
 struct spawned;
 struct child *child_adopt(struct loop *l, const struct spawned *was, const char *name,
                           const struct child_events *on, void *owner);

@@ -1,4 +1,4 @@
-/* Sealing and opening texts with AES-256-GCM. Called by hub/signin_file.c for the file of
+/* Sealing and opening texts with AES-256-GCM. Called by hub/signin/signin_file.c for the file of
  * tokens. */
 #include "io/crypt.h"
 

@@ -1,5 +1,5 @@
 /* An HTTP server's listening addresses with their TLS files, its limit of connections, its spare
- * parsers and its end. Called by hub/front.c, hub/callback.c, hub/conductor_http.c and
+ * parsers and its end. Called by hub/front.c, hub/signin/callback.c, hub/conductor_http.c and
  * cmd/conductor_viewer.c, and by http_conn.c for parsers. */
 #include "io/http_server.h"
 

@@ -1,5 +1,5 @@
 /* URLs parsed: a reference resolved on the same host, host and port for people, whether a URL leads
- * to this machine. Called by http_client.c, mcp/server/http_*.c, hub/side_request.c and
+ * to this machine. Called by http_client.c, mcp/server/http_*.c, hub/graph/side_request.c and
  * cmd/doctor/. */
 #include "io/http_engine.h"
 

@@ -181,7 +181,7 @@ struct loop *loop_new(void)
     list_init(&l->kin);
     list_init(&l->ended);
     list_init(&l->listeners);
-    list_init(&l->heirlooms);
+    list_init(&l->inherited_children);
     getrlimit(RLIMIT_CORE, &l->core);
     loop_enter(l);
     return l;

@@ -29,14 +29,14 @@ struct loop {
     uint64_t armed;       /* when `timer` goes off; UINT64_MAX = not armed */
     struct timers timers;
     struct holdings holdings;
-    struct list deferred;      /* of struct deferred: run first at the end of a turn */
-    struct list flushes;       /* of struct deferred: run after `deferred` */
-    struct list marker;        /* where the work of this turn ends in the list being run */
-    struct list signals;       /* of struct loop_signal */
-    struct list kin;           /* of struct kin: the children that have not been reaped */
-    struct list ended;         /* of struct kin: reaped children whose orphans are not gone yet */
-    struct list listeners;     /* of struct listener */
-    struct list heirlooms;     /* of struct heirloom */
+    struct list deferred;  /* of struct deferred: run first at the end of a turn */
+    struct list flushes;   /* of struct deferred: run after `deferred` */
+    struct list marker;    /* where the work of this turn ends in the list being run */
+    struct list signals;   /* of struct loop_signal */
+    struct list kin;       /* of struct kin: the children that have not been reaped */
+    struct list ended;     /* of struct kin: reaped children whose orphans are not gone yet */
+    struct list listeners; /* of struct listener */
+    struct list inherited_children; /* of struct inherited_child */
     struct guard *guard;       /* kills what children started if we are killed; NULL = no guard */
     struct rlimit core;        /* the core limit we were started with, which children get */
     struct http_engine *http;  /* shared by the HTTP clients; NULL while there are none */

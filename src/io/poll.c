@@ -1,5 +1,5 @@
 /* A libuv poll handle on one descriptor that its owner reads. Called by commands for the keyboard,
- * and by browser/launch.c and hub/profile.c for the programs that they start. */
+ * and by browser/launch.c and hub/graph/profile.c for the programs that they start. */
 #include "io/poll.h"
 
 #include "io/loop_uv.h"

@@ -1,5 +1,5 @@
-/* Passwords hashed by scrypt, and checked by a thread of libuv's pool. Called by hub/pairing.c and
- * cmd/pair.c. */
+/* Passwords hashed by scrypt, and checked by a thread of libuv's pool. Called by hub/auth/pairing.c
+ * and cmd/pair.c. */
 #include "io/scrypt.h"
 
 #include "base/ascii.h"

@@ -1,5 +1,5 @@
 /*
- * spawn: start a program with three pipes. For child.c and heirloom.c only.
+ * spawn: start a program with three pipes. For child.c and inherited_child.c only.
  *
  * The new process leads a group of its own and has no terminal, dies with us, has a mark (kin.h),
  * and has none of our descriptors, signal settings or (unless asked for) environment.

@@ -100,12 +100,12 @@ char **successor_words(const char *program)
 
 /* --- the start --- */
 
-enum successor_role successor_role(int *baton, int *old)
+enum successor_role successor_role(int *handover, int *old)
 {
     const char *text = getenv(variable);
     enum successor_role role = SUCCESSOR_NONE;
     uintmax_t limit;
-    int n = text ? sscanf(text, "%d:%d:%ju", baton, old, &limit) : 0;
+    int n = text ? sscanf(text, "%d:%d:%ju", handover, old, &limit) : 0;
 
     if (text && strcmp(text, "rehearse") == 0)
         role = SUCCESSOR_REHEARSAL;
@@ -117,15 +117,15 @@ enum successor_role successor_role(int *baton, int *old)
     return role;
 }
 
-static int become(const struct service *service, const char *program, char *const *words, int baton,
-                  int old)
+static int become(const struct service *service, const char *program, char *const *words,
+                  int handover, int old)
 {
     char text[64];
 
-    snprintf(text, sizeof text, "%d:%d:%ju", baton, old, (uintmax_t)kin_limit());
+    snprintf(text, sizeof text, "%d:%d:%ju", handover, old, (uintmax_t)kin_limit());
     setenv(variable, text, 1);
     service_restore_variables(service);
-    fcntl(baton, F_SETFD, 0);
+    fcntl(handover, F_SETFD, 0);
     execv(program, words);
     int code = -errno;
     unsetenv(variable);
@@ -133,7 +133,7 @@ static int become(const struct service *service, const char *program, char *cons
 }
 
 int successor_start(struct loop *l, const struct service *service, const char *program,
-                    char *const *words, int *baton, struct err *err)
+                    char *const *words, int *handover, struct err *err)
 {
     int ends[2];
 
@@ -142,7 +142,7 @@ int successor_start(struct loop *l, const struct service *service, const char *p
     pid_t old = fork();
     if (old == 0) {
         close(ends[0]);
-        *baton = ends[1];
+        *handover = ends[1];
         return loop_forked(l) ? err_set(err, ERR_PROTOCOL, "the loop cannot go on") : 0;
     }
     int code = old < 0 ? -errno : become(service, program, words, ends[0], old);

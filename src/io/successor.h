@@ -3,7 +3,7 @@
  *
  * The process forks. The parent becomes the new program: it stays the parent of the servers and the
  * process that a service manager knows. The child is the old program with all it had in memory and
- * open, and hands that over (baton.h). Until the successor serves, nothing is given up: if the
+ * open, and hands that over (handover.h). Until the successor serves, nothing is given up: if the
  * successor does not get that far, the old program goes on.
  */
 #ifndef RIALTO_IO_SUCCESSOR_H
@@ -23,20 +23,20 @@ char **successor_words(const char *program);
 enum successor_role {
     SUCCESSOR_NONE,
     SUCCESSOR_REHEARSAL, /* read the configuration, say SUCCESSOR_READY, and end */
-    SUCCESSOR_HEIR,      /* take over from the process `old` through the socket `baton` */
+    SUCCESSOR_HEIR,      /* take over from the process `old` through the socket `handover` */
 };
 /* Reads the variable and removes it. */
-enum successor_role successor_role(int *baton, int *old);
+enum successor_role successor_role(int *handover, int *old);
 /* What is in the environment of a rehearsal, and what the rehearsal writes to its stdout. */
 #define SUCCESSOR_REHEARSE "RIALTO_UPGRADE=rehearse"
 #define SUCCESSOR_READY    "rialto upgrade 1\n"
 
 /*
  * Only outside of the loop. Returns 0 in the forked process, which goes on as the old program, with
- * its end of the socket in *baton. Negative with a reason if the program cannot be started (then
+ * its end of the socket in *handover. Negative with a reason if the program cannot be started (then
  * there is only the first process) or if the loop cannot go on in the forked process.
  */
 MUST_CHECK int successor_start(struct loop *l, const struct service *service, const char *program,
-                               char *const *words, int *baton, struct err *err);
+                               char *const *words, int *handover, struct err *err);
 
 #endif

@@ -1,6 +1,6 @@
 /* Noticing that a file has changed, by libuv's events of the file's folder and by a check every
- * five seconds. Called by hub/follow.c for the configuration file, hub/keyset.c and
- * hub/signin.c. */
+ * five seconds. Called by hub/graph/follow.c for the configuration file, hub/auth/keyset.c and
+ * hub/signin/signin.c. */
 #include "io/watch.h"
 
 #include "base/log.h"

@@ -1,5 +1,5 @@
 /* The elicitation that asks whether a held call may run, and how its answer is read. Used by
- * hub/bridge.c, hub/bus_role.c and admin/admin.c; admin/approvals.c shows the arguments. */
+ * hub/graph/bridge.c, hub/bus_role.c and admin/admin.c; admin/approvals.c shows the arguments. */
 #include "mcp/consent.h"
 
 #include "base/log.h"

@@ -1,5 +1,5 @@
 /* The argument that a rule names, looked up in the params of a call. Called by core/rules.c through
- * the table that hub/rulebook.c makes. */
+ * the table that hub/graph/rulebook.c makes. */
 #include "mcp/judged.h"
 
 #include "core/provider.h"

@@ -1,6 +1,6 @@
 /* Results without members of the stateless era; structured content of any type, and the schema of
  * that content, wrapped into an object. Called by server/upstream_calls.c, server/upstream_tasks.c
- * and server/task_errand.c for results, by server/lists.c and agent/session.c for lists. */
+ * and server/task_request.c for results, by server/lists.c and agent/session.c for lists. */
 #include "mcp/legacy.h"
 
 #include "mcp/circle.h"

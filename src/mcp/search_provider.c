@@ -1,5 +1,5 @@
 /* The index of find_tools, the calls that call_tool relays, and the provider that offers both. Made
- * by hub/exposure.c; the router calls the verbs; admin/tools.c fills an index of its own. */
+ * by hub/graph/exposure.c; the router calls the verbs; admin/tools.c fills an index of its own. */
 #include "mcp/search_provider.h"
 
 #include "base/mem.h"

@@ -1,5 +1,5 @@
 /* Tasks read and written in the words of both eras, and `_meta` that relates a message to a task.
- * Called by server/upstream_tasks.c, server/task_errand.c, server/task_watch.c, server/provider.c
+ * Called by server/upstream_tasks.c, server/task_request.c, server/task_watch.c, server/provider.c
  * and agent/own_tasks.c. */
 #include "mcp/task_text.h"
 

@@ -308,7 +308,7 @@ void bus_proxy_down(struct bus_proxy *x, const char *why)
     x->is_up = false;
     timer_set(loop_timers(x->loop), &x->patience, x->options.patience);
     if (bus_is_in_memory(x->bus))
-        each_remote(x, errand_lose_all);
+        each_remote(x, remote_request_lose_all);
 }
 
 /* --- life --- */
@@ -366,7 +366,7 @@ static void end(struct deferred *d)
     void *arg = x->done_arg;
 
     map_fini(&x->remotes);
-    map_fini(&x->errands);
+    map_fini(&x->requests);
     mem_free(x->result_topic);
     mem_free(x->managed_topic);
     mem_free(x);

@@ -8,7 +8,7 @@
  * Two proxies may join under one agent's name: each has reply topics and groups of its own, so
  * neither gets the other's replies. All callbacks come from the loop.
  *
- * Nouns: bus_proxy_, errand_, remote_. Files: errand, remote, remote_calls, remote_words.
+ * Nouns: bus_proxy_, remote_. Files: remote, remote_request, remote_calls, remote_words.
  */
 #ifndef RIALTO_ROCKBOT_PROXY_H
 #define RIALTO_ROCKBOT_PROXY_H

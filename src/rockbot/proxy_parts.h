@@ -2,8 +2,8 @@
  * proxy_parts: the structs and functions that the files of the proxy share.
  *
  * proxy.c subscribes and keeps the list of servers; remote.c is one remote server as a provider,
- * with its calls in remote_calls.c; errand.c sends a request to a bridge and waits for the answer;
- * remote_words.c converts answers to MCP.
+ * with its calls in remote_calls.c; remote_request.c sends a request to a bridge and waits for the
+ * answer; remote_words.c converts answers to MCP.
  */
 #ifndef RIALTO_ROCKBOT_PROXY_PARTS_H
 #define RIALTO_ROCKBOT_PROXY_PARTS_H
@@ -17,7 +17,7 @@ enum { MANAGE_WAIT_MS = 30 * 1000, REMOTES_MAX = 1000, REPLIES_PREFETCH = 256, A
 enum { WORKER_NAME_MAX = 200 };
 enum { REMOTE_ITEMS_MAX = 100000 }; /* items of a kind that one server may have */
 
-struct errand;
+struct remote_request;
 struct first_request;
 
 struct bus_proxy {
@@ -31,7 +31,7 @@ struct bus_proxy {
     struct bus_sub *meta;             /* announcements */
     struct bus_sub *result, *managed; /* NULL before the first request */
     struct map remotes;               /* name in lower case -> struct remote */
-    struct map errands;               /* correlation id -> struct errand */
+    struct map requests;              /* correlation id -> struct remote_request */
     bool is_up;
     struct first_request *first; /* NULL once it was sent */
     struct timer patience;       /* set while the bus is away */
@@ -51,44 +51,45 @@ struct remote {
     uint64_t heard_at;
     bool indexed; /* announced by the index: its details can be asked for */
     bool has_resources;
-    char *announced;       /* the newest announced fingerprint; NULL if there is none */
-    char *known;           /* the fingerprint of the catalog */
-    struct list errands;   /* struct errand.node */
-    struct errand *asking; /* request for details or resources; NULL when there is none */
-    bool stale;            /* an announcement came during the request */
+    char *announced;               /* the newest announced fingerprint; NULL if there is none */
+    char *known;                   /* the fingerprint of the catalog */
+    struct list requests;          /* struct remote_request.node */
+    struct remote_request *asking; /* request for details or resources; NULL when there is none */
+    bool stale;                    /* an announcement came during the request */
     struct catalog *fetching;
     struct timer late; /* reports, from the loop, a start that failed at once */
 };
 
-struct errand_kind {
+struct remote_request_kind {
     enum rockbot_record request, response;
     bool is_invoke; /* goes to the invoke topic, else to the manage topic */
-    /* The answer has come; the errand is out of every list, and freed afterwards. */
-    void (*answered)(struct errand *e, enum rockbot_record type, struct span body);
+    /* The answer has come; the request is out of every list, and freed afterwards. */
+    void (*answered)(struct remote_request *q, enum rockbot_record type, struct span body);
     /* No answer will come. `text` is for people. */
-    void (*failed)(struct errand *e, enum failure why, bool retryable, const char *text);
+    void (*failed)(struct remote_request *q, enum failure why, bool retryable, const char *text);
 };
 
 /* A request that waits for its answer. */
-struct errand {
-    const struct errand_kind *kind;
+struct remote_request {
+    const struct remote_request_kind *kind;
     struct remote *remote;
     struct call *call; /* the call it is made for; NULL: for the proxy itself */
     char id[ID_TOKEN_SIZE];
     struct timer timer;
-    struct list node; /* in remote->errands; on no list once it is over */
+    struct list node; /* in remote->requests; on no list once it is over */
     bool sending;     /* the bus has not called on_sent yet */
 };
 
-/* --- errand.c --- */
+/* --- remote_request.c --- */
 /* `wait_ms` is the time limit for the bus to take the request, and for the answer; the answer to an
  * invocation has the deadline of its call. */
-struct errand *errand_send(struct remote *r, const struct errand_kind *kind, struct call *call,
-                           struct span body, struct message *m, uint64_t wait_ms);
-/* Drops the errand without calling `answered` or `failed`. */
-void errand_drop(struct errand *e);
-/* The bus has lost its messages: errands of calls that were sent fail. */
-void errand_lose_all(struct remote *r);
+struct remote_request *remote_request_send(struct remote *r, const struct remote_request_kind *kind,
+                                           struct call *call, struct span body, struct message *m,
+                                           uint64_t wait_ms);
+/* Drops the request without calling `answered` or `failed`. */
+void remote_request_drop(struct remote_request *q);
+/* The bus has lost its messages: requests of calls that were sent fail. */
+void remote_request_lose_all(struct remote *r);
 
 /* --- remote.c --- */
 struct remote *remote_new(struct bus_proxy *x, struct span name);
@@ -102,7 +103,7 @@ void remote_indexed(struct remote *r, struct span fingerprint, bool has_resource
 bool remote_tools(struct remote *r, struct span tools, struct span removed);
 /* Asks for the server's details; again after the answer if a request is under way. */
 void remote_ask(struct remote *r);
-/* Drops all errands; a provider that starts or is ready is lost. Must not be called inside the
+/* Drops all requests; a provider that starts or is ready is lost. Must not be called inside the
  * provider's verbs or ops. */
 void remote_lost(struct remote *r, const char *why);
 

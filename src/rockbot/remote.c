@@ -22,7 +22,7 @@ static struct timers *timers_of(const struct remote *r)
 static void stop_asking(struct remote *r)
 {
     if (r->asking)
-        errand_drop(r->asking);
+        remote_request_drop(r->asking);
     r->asking = NULL;
     catalog_free(r->fetching);
     r->fetching = NULL;
@@ -50,9 +50,10 @@ static void publish(struct remote *r)
 
 /* A server that is up keeps its catalog, unless the request timed out: then no bridge is there any
  * more. */
-static void asking_failed(struct errand *e, enum failure why, bool retryable, const char *text)
+static void asking_failed(struct remote_request *q, enum failure why, bool retryable,
+                          const char *text)
 {
-    struct remote *r = e->remote;
+    struct remote *r = q->remote;
     char reason[200];
 
     (void)retryable;
@@ -69,12 +70,12 @@ static void asking_failed(struct errand *e, enum failure why, bool retryable, co
     remote_lost(r, reason);
 }
 
-static void fail_asking(struct errand *e, struct span why)
+static void fail_asking(struct remote_request *q, struct span why)
 {
     char text[200];
 
     snprintf(text, sizeof text, SPAN_FMT, SPAN_ARG(span_cut(why, 0, sizeof text - 1)));
-    asking_failed(e, FAIL_PROTOCOL, false, text);
+    asking_failed(q, FAIL_PROTOCOL, false, text);
 }
 
 static void add_each(struct catalog *c, struct span list, enum item_kind kind)
@@ -89,15 +90,15 @@ static void add_each(struct catalog *c, struct span list, enum item_kind kind)
     }
 }
 
-static void resources_answered(struct errand *e, enum rockbot_record type, struct span body)
+static void resources_answered(struct remote_request *q, enum rockbot_record type, struct span body)
 {
-    struct remote *r = e->remote;
+    struct remote *r = q->remote;
     struct json_slot in[ROCKBOT_MAX_MEMBERS];
     struct err err;
 
     r->asking = NULL;
     if (rockbot_read(type, body, in, &err) < 0) {
-        fail_asking(e, span_str(err.text));
+        fail_asking(q, span_str(err.text));
         return;
     }
     /* A server whose resources cannot be listed still has its tools. */
@@ -106,23 +107,23 @@ static void resources_answered(struct errand *e, enum rockbot_record type, struc
     publish(r);
 }
 
-static const struct errand_kind list_resources = {.request = ROCKBOT_LIST_RESOURCES,
-                                                  .response = ROCKBOT_RESOURCES,
-                                                  .answered = resources_answered,
-                                                  .failed = asking_failed};
+static const struct remote_request_kind list_resources = {.request = ROCKBOT_LIST_RESOURCES,
+                                                          .response = ROCKBOT_RESOURCES,
+                                                          .answered = resources_answered,
+                                                          .failed = asking_failed};
 
-static void ask(struct remote *r, const struct errand_kind *kind)
+static void ask(struct remote *r, const struct remote_request_kind *kind)
 {
     struct message m = {0};
     BUF_SCOPED body = {0};
 
     rockbot_put(&body, kind->request, &(struct span){r->name, strlen(r->name)});
-    r->asking = errand_send(r, kind, NULL, buf_view(&body), &m, MANAGE_WAIT_MS);
+    r->asking = remote_request_send(r, kind, NULL, buf_view(&body), &m, MANAGE_WAIT_MS);
 }
 
-static void details_answered(struct errand *e, enum rockbot_record type, struct span body)
+static void details_answered(struct remote_request *q, enum rockbot_record type, struct span body)
 {
-    struct remote *r = e->remote;
+    struct remote *r = q->remote;
     struct json_slot in[ROCKBOT_MAX_MEMBERS];
     BUF_SCOPED scratch = {0};
     int64_t resources = 0;
@@ -130,11 +131,11 @@ static void details_answered(struct errand *e, enum rockbot_record type, struct 
 
     r->asking = NULL;
     if (rockbot_read(type, body, in, &err) < 0) {
-        fail_asking(e, span_str(err.text));
+        fail_asking(q, span_str(err.text));
         return;
     }
     if (in[DETAILS_ERROR].type == JSON_STRING) {
-        fail_asking(e, rockbot_text(&in[DETAILS_ERROR], &scratch));
+        fail_asking(q, rockbot_text(&in[DETAILS_ERROR], &scratch));
         return;
     }
     add_each(r->fetching, in[DETAILS_TOOLS].value, ITEM_TOOL);
@@ -148,10 +149,10 @@ static void details_answered(struct errand *e, enum rockbot_record type, struct 
         publish(r);
 }
 
-static const struct errand_kind get_details = {.request = ROCKBOT_GET_DETAILS,
-                                               .response = ROCKBOT_DETAILS,
-                                               .answered = details_answered,
-                                               .failed = asking_failed};
+static const struct remote_request_kind get_details = {.request = ROCKBOT_GET_DETAILS,
+                                                       .response = ROCKBOT_DETAILS,
+                                                       .answered = details_answered,
+                                                       .failed = asking_failed};
 
 void remote_ask(struct remote *r)
 {
@@ -233,16 +234,16 @@ static void start(struct provider *p)
         provider_up(p);
 }
 
-/* Drops timers and errands, before the router is told that the provider is lost. */
+/* Drops timers and requests, before the router is told that the provider is lost. */
 static void let_go(struct remote *r)
 {
     timer_clear(timers_of(r), &r->late);
     stop_asking(r);
-    while (!list_empty(&r->errands)) {
-        struct errand *e = LIST_FIRST(&r->errands, struct errand, node);
-        if (e->call)
-            e->call->provider_data = NULL;
-        errand_drop(e);
+    while (!list_empty(&r->requests)) {
+        struct remote_request *q = LIST_FIRST(&r->requests, struct remote_request, node);
+        if (q->call)
+            q->call->provider_data = NULL;
+        remote_request_drop(q);
     }
 }
 
@@ -308,7 +309,7 @@ struct remote *remote_new(struct bus_proxy *x, struct span name)
     r->name = mem_span(name);
     r->alias = choose_alias(x, name);
     r->late.fire = on_late;
-    list_init(&r->errands);
+    list_init(&r->requests);
     provider_init(&r->core, &remote_verbs, &life, r->alias);
     r->core.policy.timeout = x->options.timeout + x->options.margin;
     r->core.policy.start_timeout = 0; /* the requests at the start have time limits of their own */

@@ -12,20 +12,21 @@ static struct remote *of_peer(struct peer *self)
     return CONTAINER_OF(CONTAINER_OF(self, struct provider, peer), struct remote, core);
 }
 
-static void finish(struct errand *e, const struct outcome *outcome)
+static void finish(struct remote_request *q, const struct outcome *outcome)
 {
-    struct call *call = e->call;
+    struct call *call = q->call;
 
     call->provider_data = NULL;
     call_done(call, outcome);
 }
 
-static void call_failed(struct errand *e, enum failure why, bool retryable, const char *reason)
+static void call_failed(struct remote_request *q, enum failure why, bool retryable,
+                        const char *reason)
 {
     BUF_SCOPED text = {0};
 
-    buf_printf(&text, "server '%s': %s", e->remote->alias, reason);
-    finish(e, &(struct outcome){.kind = OUTCOME_FAILED,
+    buf_printf(&text, "server '%s': %s", q->remote->alias, reason);
+    finish(q, &(struct outcome){.kind = OUTCOME_FAILED,
                                 .why = why,
                                 .text = buf_view(&text),
                                 .retryable = retryable});
@@ -43,7 +44,7 @@ static const struct {
 
 /* The bridge's ToolError. Wrong arguments become a result with isError, because the model can
  * correct them. */
-static void tool_failed(struct errand *e, const struct json_slot *in)
+static void tool_failed(struct remote_request *q, const struct json_slot *in)
 {
     BUF_SCOPED message = {0}, body = {0};
     enum failure why = FAIL_UNAVAILABLE;
@@ -56,16 +57,16 @@ static void tool_failed(struct errand *e, const struct json_slot *in)
         buf_str(&body, "{\"content\":[{\"type\":\"text\",\"text\":");
         json_quote(&body, buf_view(&message));
         buf_str(&body, "}],\"isError\":true}");
-        finish(e, &(struct outcome){.kind = OUTCOME_RESULT,
+        finish(q, &(struct outcome){.kind = OUTCOME_RESULT,
                                     .body = buf_view(&body),
                                     .is_error = true,
                                     .text = buf_view(&message)});
     } else {
-        call_failed(e, why, in[ERROR_RETRYABLE].type == JSON_TRUE, buf_cstr(&message));
+        call_failed(q, why, in[ERROR_RETRYABLE].type == JSON_TRUE, buf_cstr(&message));
     }
 }
 
-static void invoke_answered(struct errand *e, enum rockbot_record type, struct span body)
+static void invoke_answered(struct remote_request *q, enum rockbot_record type, struct span body)
 {
     struct json_slot in[ROCKBOT_MAX_MEMBERS];
     BUF_SCOPED result = {0}, why = {0};
@@ -73,64 +74,64 @@ static void invoke_answered(struct errand *e, enum rockbot_record type, struct s
     struct err err;
 
     if (type == ROCKBOT_ERROR && rockbot_read(type, body, in, &err) == 0)
-        tool_failed(e, in);
+        tool_failed(q, in);
     else if (type == ROCKBOT_ERROR)
-        call_failed(e, FAIL_PROTOCOL, false, err.text);
+        call_failed(q, FAIL_PROTOCOL, false, err.text);
     else if (remote_put_result(&result, body, &is_error, &why))
-        finish(e, &(struct outcome){.kind = OUTCOME_RESULT,
+        finish(q, &(struct outcome){.kind = OUTCOME_RESULT,
                                     .body = buf_view(&result),
                                     .is_error = is_error,
                                     .text = buf_view(&why)});
     else
-        call_failed(e, FAIL_PROTOCOL, false, buf_cstr(&why));
+        call_failed(q, FAIL_PROTOCOL, false, buf_cstr(&why));
 }
 
-static const struct errand_kind invoke = {.request = ROCKBOT_INVOKE,
-                                          .response = ROCKBOT_RESULT,
-                                          .is_invoke = true,
-                                          .answered = invoke_answered,
-                                          .failed = call_failed};
+static const struct remote_request_kind invoke = {.request = ROCKBOT_INVOKE,
+                                                  .response = ROCKBOT_RESULT,
+                                                  .is_invoke = true,
+                                                  .answered = invoke_answered,
+                                                  .failed = call_failed};
 
 typedef bool put_fn(struct buf *out, struct span body, struct buf *why);
 
 /* An answer on the manage topic: a result, or the bridge's error. */
-static void finish_managed(struct errand *e, struct span body, put_fn *put, int code)
+static void finish_managed(struct remote_request *q, struct span body, put_fn *put, int code)
 {
     BUF_SCOPED result = {0}, why = {0}, error = {0};
 
     if (put(&result, body, &why)) {
-        finish(e, &(struct outcome){.kind = OUTCOME_RESULT, .body = buf_view(&result)});
+        finish(q, &(struct outcome){.kind = OUTCOME_RESULT, .body = buf_view(&result)});
     } else {
         buf_printf(&error, "{\"code\":%d,\"message\":", code);
         json_quote(&error, buf_view(&why));
         buf_char(&error, '}');
-        finish(e, &(struct outcome){
+        finish(q, &(struct outcome){
                       .kind = OUTCOME_ERROR, .body = buf_view(&error), .text = buf_view(&why)});
     }
 }
 
 enum { ERROR_PARAMS = -32602, ERROR_NO_RESOURCE = -32002 };
 
-static void prompt_answered(struct errand *e, enum rockbot_record type, struct span body)
+static void prompt_answered(struct remote_request *q, enum rockbot_record type, struct span body)
 {
     (void)type;
-    finish_managed(e, body, remote_put_prompt, ERROR_PARAMS);
+    finish_managed(q, body, remote_put_prompt, ERROR_PARAMS);
 }
 
-static void resource_answered(struct errand *e, enum rockbot_record type, struct span body)
+static void resource_answered(struct remote_request *q, enum rockbot_record type, struct span body)
 {
     (void)type;
-    finish_managed(e, body, remote_put_contents, ERROR_NO_RESOURCE);
+    finish_managed(q, body, remote_put_contents, ERROR_NO_RESOURCE);
 }
 
-static const struct errand_kind get_prompt = {.request = ROCKBOT_GET_PROMPT,
-                                              .response = ROCKBOT_PROMPT,
-                                              .answered = prompt_answered,
-                                              .failed = call_failed};
-static const struct errand_kind read_resource = {.request = ROCKBOT_READ_RESOURCE,
-                                                 .response = ROCKBOT_RESOURCE,
-                                                 .answered = resource_answered,
-                                                 .failed = call_failed};
+static const struct remote_request_kind get_prompt = {.request = ROCKBOT_GET_PROMPT,
+                                                      .response = ROCKBOT_PROMPT,
+                                                      .answered = prompt_answered,
+                                                      .failed = call_failed};
+static const struct remote_request_kind read_resource = {.request = ROCKBOT_READ_RESOURCE,
+                                                         .response = ROCKBOT_RESOURCE,
+                                                         .answered = resource_answered,
+                                                         .failed = call_failed};
 
 /* The time limit for the bus and the bridge: shorter than the rest of the call's time, so that
  * their errors, which say more than a timeout, come first. */
@@ -165,8 +166,8 @@ static void add_trace(struct message *m, struct trace *trace, const struct reque
     }
 }
 
-static struct errand *send_invoke(struct remote *r, struct call *call,
-                                  const struct request *request)
+static struct remote_request *send_invoke(struct remote *r, struct call *call,
+                                          const struct request *request)
 {
     struct json_slot arguments = json_get(request->params, "arguments");
     struct message m = {0};
@@ -190,15 +191,16 @@ static struct errand *send_invoke(struct remote *r, struct call *call,
     (void)message_add_header(&m, ROCKBOT_TIMEOUT, span_str(timeout));
     (void)message_add_header(&m, ROCKBOT_SERVER, span_str(r->name));
     add_trace(&m, &trace, request, scratch);
-    struct errand *e = errand_send(r, &invoke, call, buf_view(&body), &m, for_bridge);
+    struct remote_request *q =
+        remote_request_send(r, &invoke, call, buf_view(&body), &m, for_bridge);
     buf_fini(&scratch[0]);
     buf_fini(&scratch[1]);
     buf_fini(&body);
-    return e;
+    return q;
 }
 
-static struct errand *send_managed(struct remote *r, struct call *call,
-                                   const struct request *request)
+static struct remote_request *send_managed(struct remote *r, struct call *call,
+                                           const struct request *request)
 {
     bool prompt = request->op == OP_GET_PROMPT;
     struct json_slot arguments = json_get(request->params, "arguments");
@@ -217,8 +219,8 @@ static struct errand *send_managed(struct remote *r, struct call *call,
         rockbot_put(
             &body, ROCKBOT_READ_RESOURCE,
             (const struct span[]){[READ_SERVER] = span_str(r->name), [READ_URI] = request->name});
-    return errand_send(r, prompt ? &get_prompt : &read_resource, call, buf_view(&body), &m,
-                       MANAGE_WAIT_MS);
+    return remote_request_send(r, prompt ? &get_prompt : &read_resource, call, buf_view(&body), &m,
+                               MANAGE_WAIT_MS);
 }
 
 static void on_open(struct peer *self, struct call *call, const struct request *request)
@@ -251,7 +253,7 @@ static void on_cancel(struct peer *self, struct call *call, enum failure why)
     struct remote *r = of_peer(self);
 
     if (call->provider_data)
-        errand_drop(call->provider_data);
+        remote_request_drop(call->provider_data);
     call->provider_data = NULL;
     if (why == FAIL_TIMEOUT && r->indexed && r->core.state == PROVIDER_READY && r->proxy->is_up)
         remote_ask(r);

@@ -1,5 +1,5 @@
 /* WWW-Authenticate taken apart: challenges of several schemes with their parameters. Called for
- * answers with status 401 and 403 by hub/discovery.c and hub/signin.c. */
+ * answers with status 401 and 403 by hub/signin/discovery.c and hub/signin/signin.c. */
 #include "wire/challenge.h"
 
 #include "base/ascii.h"

@@ -1,5 +1,5 @@
 /* Names of hosts and their ports in Host and Origin headers. Called by url.c, hub/front.c,
- * hub/hub.c and hub/callback.c, and for addresses in configurations by config/check*.c and
+ * hub/hub.c and hub/signin/callback.c, and for addresses in configurations by config/check*.c and
  * cmd/host_setup_plan.c. */
 #include "wire/host.h"
 

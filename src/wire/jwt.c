@@ -1,5 +1,5 @@
-/* JWTs taken apart, and their claims. Called by hub/trust.c and, for answers of introspection, by
- * hub/introspection.c. */
+/* JWTs taken apart, and their claims. Called by hub/auth/trust.c and, for answers of introspection,
+ * by hub/auth/introspection.c. */
 #include "wire/jwt.h"
 
 #include "base/base64.h"

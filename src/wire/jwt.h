@@ -2,9 +2,9 @@
  * jwt: a JSON Web Token (RFC 7519) taken apart: the parts that decide about an access token.
  *
  * The header and the claims are read by wire/json alone; a member that decides something and stands
- * there twice is refused. Only the form is checked here: io/jws checks the signature, and hub/trust
- * decides whose keys count and what the claims allow. An answer of introspection (RFC 7662) has the
- * same claims and is read by the same function.
+ * there twice is refused. Only the form is checked here: io/jws checks the signature, and
+ * hub/auth/trust decides whose keys count and what the claims allow. An answer of introspection
+ * (RFC 7662) has the same claims and is read by the same function.
  */
 #ifndef RIALTO_WIRE_JWT_H
 #define RIALTO_WIRE_JWT_H

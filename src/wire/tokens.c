@@ -1,5 +1,5 @@
-/* Estimates the number of tokens of JSON text. Called by hub/tool_list.c, hub/exposure.c and
- * admin/tools.c. */
+/* Estimates the number of tokens of JSON text. Called by hub/graph/tool_list.c,
+ * hub/graph/exposure.c and admin/tools.c. */
 #include "wire/tokens.h"
 
 #include "base/buf.h"

@@ -108,7 +108,15 @@ FNR == 1 {
     exists[FILENAME] = 1
 }
 FILENAME ~ /\.h$/ && /^ \* Nouns: / {
-    listed[FILENAME] = listed[FILENAME] substr($0, length(" * Nouns: ")) " "
+    listing = 1
+    sub(/Nouns: /, "")
+}
+listing && !/^ \* ./ {
+    listing = 0
+}
+listing {
+    listed[FILENAME] = listed[FILENAME] substr($0, 3) " "
+    next
 }
 {
     line = code_of($0)

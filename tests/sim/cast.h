@@ -11,7 +11,7 @@
 #include "base/mem.h"
 #include "core/approval.h"
 #include "core/router.h"
-#include "core/wishes.h"
+#include "core/subscriptions.h"
 
 enum {
     MAX_PROVIDERS = 4,
@@ -57,8 +57,8 @@ struct flight {
     struct question questions[MAX_ASKS];
     unsigned n_open;           /* of the questions */
     uint64_t told[ITEM_KINDS]; /* standing: fingerprints of the lists at the last change event */
-    struct sim_provider *wish; /* standing: the provider of the subscribed resource */
-    bool expects_update;       /* standing: it must get the update that is being sent */
+    struct sim_provider *subscribed; /* standing: the provider of the subscribed resource */
+    bool expects_update;             /* standing: it must get the update that is being sent */
     struct flight *next_dead;
 };
 

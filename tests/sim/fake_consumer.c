@@ -227,7 +227,7 @@ static void on_event(struct peer *self, struct call *call, const struct event *e
 
     TRACE(w, "-> %s event on %u", c->name, f->id);
     if (event->kind == EVENT_UPDATED) {
-        CHECK(w, f->wish, "%s did not wish to hear of that", c->name);
+        CHECK(w, f->subscribed, "%s did not subscribe to that", c->name);
         f->expects_update = false;
     } else if (event->kind == EVENT_UNASKED)
         take_unasked(f, event->name);
@@ -469,7 +469,7 @@ void consumer_look(struct sim_consumer *c)
 
 void consumer_want_log(struct sim_consumer *c)
 {
-    wishes_want_log(c->world->router, c->view, (int)pick(c->world, LOG_RANK_NONE), "info");
+    subscriptions_want_log(c->world->router, c->view, (int)pick(c->world, LOG_RANK_NONE), "info");
 }
 
 /* Subscribes to a resource that every provider may have, or unsubscribes from it. */
@@ -482,16 +482,16 @@ void consumer_subscribe(struct sim_consumer *c)
     if (!f || f->cancelling)
         return;
     f->expects_update = false;
-    if (f->wish) {
+    if (f->subscribed) {
         TRACE(c->world, "%s: unsubscribes", c->name);
-        f->wish = NULL;
-        (void)wishes_unsubscribed(f->call, request.name);
+        f->subscribed = NULL;
+        (void)subscriptions_remove(f->call, request.name);
         return;
     }
     TRACE(c->world, "%s: subscribes", c->name);
     bool found = route_find(c->view, &request, &route) && route.provider->catalog &&
                  (route.provider->catalog->offers & OFFERS_SUBSCRIBE);
-    f->wish = found ? CONTAINER_OF(route.provider, struct sim_provider, core) : NULL;
-    CHECK(c->world, wishes_subscribe(f->call, request.name) == found, "%u: subscribed or not?",
+    f->subscribed = found ? CONTAINER_OF(route.provider, struct sim_provider, core) : NULL;
+    CHECK(c->world, subscriptions_add(f->call, request.name) == found, "%u: subscribed or not?",
           f->id);
 }

@@ -527,7 +527,7 @@ static void announce_update(struct sim_provider *p)
     struct world *w = p->world;
 
     for (size_t i = 0; i < w->n_flights; i++)
-        w->flights[i]->expects_update = w->flights[i]->wish == p;
+        w->flights[i]->expects_update = w->flights[i]->subscribed == p;
     router_broadcast(
         &p->core, &(struct event){.kind = EVENT_UPDATED, .name = SPAN("x://1"), .from = &p->core});
     for (size_t i = 0; i < w->n_flights; i++)

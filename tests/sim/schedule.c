@@ -65,8 +65,8 @@ static void reload(struct world *w)
         p->leaving = true;
         forget_member(w, p);
         for (size_t i = 0; i < w->n_flights; i++)
-            if (w->flights[i]->wish == p)
-                w->flights[i]->wish = NULL;
+            if (w->flights[i]->subscribed == p)
+                w->flights[i]->subscribed = NULL;
         router_withdraw_provider(w->router, &p->core);
         provider_send_away(p);
     } else if (p->core.state == PROVIDER_DOWN) {

@@ -4,7 +4,7 @@
 #include "cmd/doctor/doctor.h"
 #include "config/load.h"
 #include "config/schema.h"
-#include "hub/gate.h"
+#include "hub/auth/gate.h"
 #include "hub/tls_files.h"
 
 #include <stdlib.h>

@@ -4,7 +4,7 @@
 #include "base/file.h"
 #include "base/mem.h"
 #include "cmd/doctor/doctor.h"
-#include "hub/server.h"
+#include "hub/graph/server.h"
 #include "io/http_client.h"
 
 #include <errno.h>

@@ -6,7 +6,7 @@
 #include "cmd/doctor/heard.h"
 #include "cmd/query.h"
 #include "config/nearest.h"
-#include "hub/server.h"
+#include "hub/graph/server.h"
 #include "io/http_client.h"
 #include "mcp/protocol.h"
 #include "wire/json_out.h"
@@ -16,7 +16,7 @@
 #include <time.h>
 #include <unistd.h>
 
-enum { LIMIT_MS = 15 * 1000, NAMES_MAX = 8, LAST_WORDS = 6 };
+enum { LIMIT_MS = 15 * 1000, NAMES_MAX = 8, STDERR_TAIL = 6 };
 
 /* One start of all servers. */
 struct trial {
@@ -211,7 +211,7 @@ static void report_good(struct trial *t, const struct provider *p)
 
 /* The server's last lines, and before them an earlier line for which there is advice. Returns the
  * advice, or NULL. */
-static const char *put_last_words(struct trial *t, const char *alias, struct doctor_check *c)
+static const char *put_stderr_tail(struct trial *t, const char *alias, struct doctor_check *c)
 {
     const char *advice = NULL, *line;
     size_t n = 0, telling = 0;
@@ -222,7 +222,7 @@ static const char *put_last_words(struct trial *t, const char *alias, struct doc
         advice = doctor_advice(span_str(line));
         telling = n;
     }
-    size_t first = n > LAST_WORDS ? n - LAST_WORDS : 0;
+    size_t first = n > STDERR_TAIL ? n - STDERR_TAIL : 0;
     if (advice && telling < first)
         doctor_line(c, span_str(heard_said(t->heard, alias, telling)));
     if (first)
@@ -262,7 +262,7 @@ static void report_bad(struct trial *t, const struct provider *p)
     bool mute = s && s->url && span_starts(span_str(p->why), SPAN("was not ready"));
 
     buf_printf(&c->text, "is not available: %s", p->why[0] ? p->why : "it was not ready in time");
-    const char *advice = put_last_words(t, p->alias, c);
+    const char *advice = put_stderr_tail(t, p->alias, c);
     if (provider_describe(p).refused.n)
         advice = "'rialto sandbox NAME' shows what it may do, and with --learn what it needs";
     else if (!advice)

@@ -93,8 +93,9 @@ static const struct {
                                 "Rialto"},
     {"does not speak 2026-07-28", "write `era: auto` or `era: legacy` in its entry"},
     {"refused initialize", "is it an MCP server at all? Check `command` and `args`, or `url`"},
-    {"cannot start", "check `command`. If the file is there, what it needs to run is not: it may be "
-                     "built for another kind of machine or C library ('file' and 'ldd' tell)"},
+    {"cannot start",
+     "check `command`. If the file is there, what it needs to run is not: it may be "
+     "built for another kind of machine or C library ('file' and 'ldd' tell)"},
     {"exited with 0", "it ended by itself: it may not be an MCP server on stdio. Check `args`"},
     {"killed by SIGKILL", "something killed it, perhaps because memory ran out: dmesg shows that"},
     {"killed by SIG", "it crashed: start it by hand to see more"},

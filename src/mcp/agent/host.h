@@ -10,7 +10,7 @@
 #define RIALTO_MCP_AGENT_HOST_H
 
 #include "core/router.h"
-#include "mcp/agent/roll.h"
+#include "mcp/agent/session_list.h"
 #include "mcp/outcome.h"
 
 struct inherited;
@@ -26,9 +26,9 @@ struct mcp_host {
     bool redacts; /* a person reads what is sent: secrets are hidden. The stateless era only */
     /* The principal of all agents here, when known (auth.tokens); else NULL. */
     struct principal *principal;
-    const char *view_name; /* of the token's view; may be NULL */
-    struct roll *roll;     /* where agents are entered; NULL: nowhere */
-    const char *endpoint;  /* the address of the agents here, for records; may be NULL */
+    const char *view_name;         /* of the token's view; may be NULL */
+    struct session_list *sessions; /* where agents are entered; NULL: nowhere */
+    const char *endpoint;          /* the address of the agents here, for records; may be NULL */
     /* Parked calls of the daemon before us, and the home (inherited.h) of those of the agents here;
      * both may be NULL. */
     struct inherited *inherited;

@@ -7,7 +7,7 @@
 #include "base/log.h"
 #include "base/map.h"
 #include "base/mem.h"
-#include "core/wishes.h"
+#include "core/subscriptions.h"
 #include "mcp/agent/modern_request.h"
 #include "mcp/agent/modern_result.h"
 #include "mcp/agent/seal.h"
@@ -312,7 +312,7 @@ static void open_call(struct modern_agent *a, const struct mcp_message *m, void 
         level->type == JSON_STRING ? json_text(level->value, &level_text) : SPAN_EMPTY;
     r->level = mcp_level(wanted);
     if (r->level >= 0)
-        wishes_want_log(a->host.router, a->host.view, r->level, mcp_levels[r->level]);
+        subscriptions_want_log(a->host.router, a->host.view, r->level, mcp_levels[r->level]);
     request.params = m->rpc.params;
     request.meta_at = mcp_cut(m->rpc.params, &m->slots[SLOT_META]);
     request.meta_keep = buf_view(&kept_meta);

@@ -59,9 +59,7 @@ static struct buf *out_begin(void *owner, void *reply, enum mcp_out_kind kind)
 
     if (kind == MCP_OUT_RELATED && !p->sse) {
         p->sse = true;
-        http_stream_begin(
-            p->x, 200, "text/event-stream",
-            SPAN(SSE_HEADERS));
+        http_stream_begin(p->x, 200, "text/event-stream", SPAN(SSE_HEADERS));
     }
     if (!h->host.redacts)
         return open_message(h, p);

@@ -3,7 +3,7 @@
 #include "base/map.h"
 #include "base/mem.h"
 #include "core/principal.h"
-#include "core/wishes.h"
+#include "core/subscriptions.h"
 #include "mcp/agent/modern_request.h"
 #include "mcp/agent/modern_result.h"
 #include "mcp/agent/welcome.h"
@@ -56,7 +56,7 @@ static void subscribe(struct modern_request *r, const struct json_slot *wanted)
         BUF_SCOPED uri = {0};
         if (it.type == JSON_STRING) {
             json_unescape(&uri, it.value);
-            if (wishes_subscribe(r->call, buf_view(&uri)))
+            if (subscriptions_add(r->call, buf_view(&uri)))
                 map_put(&r->uris, buf_view(&uri), r);
         }
     }
@@ -131,7 +131,7 @@ static void on_unconfirmed(struct timer *t)
  * must know of the subscription. */
 static void acknowledge_when_confirmed(struct modern_request *r)
 {
-    if (wishes_pending(r->call)) {
+    if (subscriptions_pending(r->call)) {
         r->flush.fire = on_unconfirmed;
         timer_set(router_timers(r->agent->host.router), &r->flush, CONFIRM_MS);
     } else {

@@ -6,7 +6,7 @@
 #include "base/log.h"
 #include "base/mem.h"
 #include "core/principal.h"
-#include "core/wishes.h"
+#include "core/subscriptions.h"
 #include "mcp/agent/agent_asks.h"
 #include "mcp/agent/agent_request.h"
 #include "mcp/agent/elicited.h"
@@ -30,7 +30,7 @@ struct mcp_session {
     struct agent_asks asks;
     struct elicited elicited;
     struct agent_requests pending;
-    struct roll_entry entry;
+    struct session_list_entry entry;
 };
 
 static struct buf *session_begin(struct mcp_session *s, void *reply, enum mcp_out_kind kind)
@@ -79,8 +79,8 @@ static void note_subscription(struct mcp_session *s, const struct agent_request 
                               const struct call *call)
 {
     session_attach(s);
-    wishes_subscribed(s->standing, call->provider, span_of(call->name, call->name_n),
-                      agent_request_uri(p));
+    subscriptions_note(s->standing, call->provider, span_of(call->name, call->name_n),
+                       agent_request_uri(p));
 }
 
 static void on_done(struct peer *self, struct call *call, const struct outcome *outcome)
@@ -293,23 +293,23 @@ static void enter_roll(struct mcp_session *s)
 {
     uint64_t now = router_timers(s->host.router)->now;
 
-    if (!s->host.roll || !s->out->way)
+    if (!s->host.sessions || !s->out->way)
         return;
-    s->entry = (struct roll_entry){.node = s->entry.node,
-                                   .roll = s->entry.roll,
-                                   .label = s->intro.label,
-                                   .client = s->intro.client,
-                                   .version = s->intro.version,
-                                   .way = s->out->way,
-                                   .endpoint = s->host.endpoint,
-                                   .view = s->host.view_name,
-                                   .principal = s->host.principal,
-                                   .since = now,
-                                   .last = now,
-                                   .open = &s->pending.n,
-                                   .hang_up = s->out->hang_up,
-                                   .owner = s->owner};
-    roll_enter(s->host.roll, &s->entry);
+    s->entry = (struct session_list_entry){.node = s->entry.node,
+                                           .sessions = s->entry.sessions,
+                                           .label = s->intro.label,
+                                           .client = s->intro.client,
+                                           .version = s->intro.version,
+                                           .way = s->out->way,
+                                           .endpoint = s->host.endpoint,
+                                           .view = s->host.view_name,
+                                           .principal = s->host.principal,
+                                           .since = now,
+                                           .last = now,
+                                           .open = &s->pending.n,
+                                           .hang_up = s->out->hang_up,
+                                           .owner = s->owner};
+    session_list_enter(s->host.sessions, &s->entry);
 }
 
 /* Version and capabilities are known: record who the agent is, and get a view of its own for it if
@@ -359,7 +359,7 @@ static void handle_roots_changed(struct mcp_session *s, const struct mcp_message
 {
     (void)m, (void)reply, (void)arg;
     if (s->standing)
-        wishes_roots_changed(s->standing);
+        subscriptions_roots_changed(s->standing);
 }
 
 static void handle_ping(struct mcp_session *s, const struct mcp_message *m, void *reply, int arg)
@@ -385,7 +385,7 @@ static void set_level(struct mcp_session *s, int level)
 {
     s->intro.level = level;
     if (level >= 0)
-        wishes_want_log(s->host.router, s->host.view, level, mcp_levels[level]);
+        subscriptions_want_log(s->host.router, s->host.view, level, mcp_levels[level]);
 }
 
 static void handle_set_level(struct mcp_session *s, const struct mcp_message *m, void *reply,
@@ -416,7 +416,7 @@ static void handle_open(struct mcp_session *s, const struct mcp_message *m, void
     const char *why = mcp_read_named(m, &request, &scratch) ? NULL : buf_cstr(&scratch);
     if (!why && op == OP_SUBSCRIBE) {
         session_attach(s);
-        why = wishes_refuse(s->standing, request.name);
+        why = subscriptions_refuse(s->standing, request.name);
     }
     if (why) {
         reply_error(s, reply, m->rpc.id, RPC_INVALID_PARAMS, why);
@@ -469,7 +469,7 @@ static void handle_unsubscribe(struct mcp_session *s, const struct mcp_message *
     (void)arg;
     session_attach(s);
     if (uri->type == JSON_STRING)
-        last = wishes_unsubscribed(s->standing, json_text(uri->value, &scratch));
+        last = subscriptions_remove(s->standing, json_text(uri->value, &scratch));
     if (last)
         handle_open(s, m, reply, OP_UNSUBSCRIBE);
     else
@@ -614,7 +614,7 @@ struct mcp_session *mcp_session_new(const struct mcp_host *host, const struct mc
 
 void mcp_session_free(struct mcp_session *s)
 {
-    roll_leave(&s->entry);
+    session_list_leave(&s->entry);
     call_cancel_all(&s->peer);
     agent_asks_fini(&s->asks);
     elicited_fini(&s->elicited);
@@ -648,13 +648,13 @@ void mcp_session_export(const struct mcp_session *s, struct buf *out)
 {
     struct span uri;
     size_t at = 0;
-    void *wish;
+    void *subscription;
 
     introduction_put(out, &s->intro);
     json_out_number(out, "asks", s->asks.last_id + ASKS_APART);
     json_out_bool(out, "attached", s->standing != NULL);
     json_out_open(out, "subscriptions", '[');
-    while (s->standing && map_next(&s->standing->uris, &at, &uri, &wish))
+    while (s->standing && map_next(&s->standing->uris, &at, &uri, &subscription))
         json_out_text(out, NULL, uri);
     buf_char(out, ']');
 }
@@ -672,7 +672,7 @@ void mcp_session_import(struct mcp_session *s, struct span state)
     set_level(s, s->intro.level);
     while (s->standing && json_next(&uris)) {
         BUF_SCOPED uri = {0};
-        if (!wishes_subscribe(s->standing, json_text(uris.value, &uri)))
+        if (!subscriptions_add(s->standing, json_text(uris.value, &uri)))
             log_info("mcp", "a resource that session %s had subscribed to is not offered any more",
                      s->intro.label);
     }

@@ -160,8 +160,7 @@ static void handle_get(struct sse_agents *all, struct http_exchange *x,
         timer_set(loop_timers(all->loop), &all->keep_alive, KEEP_ALIVE_MS);
     a->duplex = duplex_new(&all->host, &out_ops, a);
     http_exchange_on_gone(x, on_gone, a);
-    http_stream_begin(x, 200, "text/event-stream",
-                      SPAN(SSE_HEADERS));
+    http_stream_begin(x, 200, "text/event-stream", SPAN(SSE_HEADERS));
     /* With the path and not only "?sessionId=": some clients just append this to the host. */
     buf_str(&event, "event: endpoint\ndata: ");
     buf_span(&event, req->path);

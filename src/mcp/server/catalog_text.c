@@ -1,5 +1,6 @@
-/* A catalog written as lines of JSON, and read back with checks. Called by hub/memory.c, which
- * remembers what servers offered, and by hub/upgrade.c, which gives that to the next daemon. */
+/* A catalog written as lines of JSON, and read back with checks. Called by hub/graph/memory.c,
+ * which remembers what servers offered, and by hub/upgrade.c, which gives that to the next daemon.
+ */
 #include "mcp/server/catalog_text.h"
 
 #include "mcp/protocol.h"

@@ -3,7 +3,7 @@
  * and by lists.c when the first lists are complete. */
 #include "base/log.h"
 #include "base/mem.h"
-#include "core/wishes.h"
+#include "core/subscriptions.h"
 #include "mcp/circle.h"
 #include "mcp/server/upstream.h"
 
@@ -119,7 +119,7 @@ static void get_to_work(struct mcp_provider *p, const struct mcp_message *m, str
     if (!p->modern)
         upstream_notify(p, "notifications/initialized", SPAN_EMPTY);
     if (p->core.state == PROVIDER_READY) /* it has forgotten these with our session */
-        wishes_provider_ready(&p->core);
+        subscriptions_provider_ready(&p->core);
     lists_fetch(p, (1u << ITEM_KINDS) - 1);
 }
 

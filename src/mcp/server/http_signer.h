@@ -1,9 +1,9 @@
 /*
  * http_signer: where the link to an HTTP server gets its access token from.
  *
- * hub/signin.c and hub/profile.c implement it and own the struct, which outlives the link. Tokens
- * are numbered, so that the refusal of an old token is not taken for one of the new token. No
- * function here blocks: if the link must wait for a token, it is called back later.
+ * hub/signin/signin.c and hub/graph/profile.c implement it and own the struct, which outlives the
+ * link. Tokens are numbered, so that the refusal of an old token is not taken for one of the new
+ * token. No function here blocks: if the link must wait for a token, it is called back later.
  */
 #ifndef RIALTO_MCP_SERVER_HTTP_SIGNER_H
 #define RIALTO_MCP_SERVER_HTTP_SIGNER_H

@@ -1,6 +1,6 @@
 /* The HTTP link: opening and closing, messages held during the handshake, lost sessions, and the
- * ways to a server that are tried in turn. Made by hub/server.c; the provider's files call the link
- * functions, and http_post.c, http_listen.c and http_old_sse.c report to the link. */
+ * ways to a server that are tried in turn. Made by hub/graph/server.c; the provider's files call
+ * the link functions, and http_post.c, http_listen.c and http_old_sse.c report to the link. */
 #include "mcp/server/http_upstream.h"
 
 #include "base/log.h"

@@ -1,5 +1,5 @@
 /* Pings to a silent server of the initialize era; a server that does not answer is given up. Called
- * by provider.c when the link is up, and by its timer; hub/server.c sets the interval. */
+ * by provider.c when the link is up, and by its timer; hub/graph/server.c sets the interval. */
 #include "base/log.h"
 #include "mcp/server/upstream.h"
 

@@ -428,7 +428,7 @@ bool mcp_provider_put_going_on(const struct mcp_provider *p, const struct call *
     struct provider_facts facts = {0};
 
     if (p->modern || call->state != CALL_OPEN || call->op == OP_STANDING || !sent || !sent->id ||
-        sent->errand || sent->made || !p->ops->describe)
+        sent->task_request || sent->made || !p->ops->describe)
         return false;
     p->ops->describe(p->link, &facts);
     json_out_number(out, "id", sent->id);

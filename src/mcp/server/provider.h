@@ -145,8 +145,8 @@ void mcp_provider_set_key(struct mcp_provider *p, const char *key);
 const char *mcp_provider_key(const struct mcp_provider *p);
 /* Will the daemon before us hand this server's program over to us? */
 bool mcp_provider_is_promised(const struct mcp_provider *p);
-/* The running program, as the other daemon expects it (io/heirloom.h). False: there is none that
- * could be handed over. */
+/* The running program, as the other daemon expects it (io/inherited_child.h). False: there is none
+ * that could be handed over. */
 MUST_CHECK bool mcp_provider_promise(const struct mcp_provider *p, struct buf *out);
 /*
  * Hand the program over: its pipes in `fds`, which the caller closes, what the other daemon must

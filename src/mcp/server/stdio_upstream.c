@@ -1,5 +1,5 @@
 /* The link to a server that is a child process: started, lines in and out, its last line of stderr,
- * stopped, handed over to the next daemon. Made by hub/server.c; the provider calls its link
+ * stopped, handed over to the next daemon. Made by hub/graph/server.c; the provider calls its link
  * functions. */
 #include "mcp/server/stdio_upstream.h"
 
@@ -7,7 +7,7 @@
 #include "base/mem.h"
 #include "base/sha.h"
 #include "io/cage.h"
-#include "io/heirloom.h"
+#include "io/inherited_child.h"
 #include "wire/json_out.h"
 #include "wire/lines.h"
 
@@ -32,13 +32,14 @@ struct stdio_upstream {
     struct buf denied;     /* the last line of stderr about something refused; only with a cage */
     uint64_t denied_at;    /* when it came */
     struct buf refused, remedy; /* what the cage refused to the server that ended last */
-    struct heirloom *heirloom;  /* the program of the daemon before us that we wait for; or NULL */
-    struct map greetings;       /* method of the handshake -> struct kept_greeting */
-    bool greeting;              /* the handshake is going on: its answers are kept */
-    bool known;          /* the daemon before us did the handshake: ours gets the kept answers */
-    struct buf held;     /* the message being written while `known` is set */
-    size_t begun;        /* where the message being written begins otherwise */
-    struct timer answer; /* gives the handshake the kept answer */
+    struct inherited_child
+        *inherited_child; /* the program of the daemon before us that we wait for; or NULL */
+    struct map greetings; /* method of the handshake -> struct kept_greeting */
+    bool greeting;        /* the handshake is going on: its answers are kept */
+    bool known;           /* the daemon before us did the handshake: ours gets the kept answers */
+    struct buf held;      /* the message being written while `known` is set */
+    size_t begun;         /* where the message being written begins otherwise */
+    struct timer answer;  /* gives the handshake the kept answer */
     uint64_t answer_id;
     const struct kept_greeting *answered;
 };
@@ -53,7 +54,7 @@ struct kept_greeting {
 
 /* A line of stderr counts as the reason of the server's end only if it came within this time before
  * the end; an older one, such as a greeting at the start, does not. */
-enum { LAST_WORDS_MS = 1000 };
+enum { STDERR_TAIL_MS = 1000 };
 
 /* --- the handshake: a program has only one, with the first daemon that owns it --- */
 
@@ -210,9 +211,9 @@ static void on_exited(void *owner, int status, const char *how)
     }
     buf_printf(&why, "%s%s", u->before ? "the step that installs it " : "", how);
     uint64_t now = loop_timers(u->loop)->now;
-    bool denied = now - u->denied_at <= LAST_WORDS_MS;
+    bool denied = now - u->denied_at <= STDERR_TAIL_MS;
     blame_cage(u, denied ? buf_view(&u->denied) : SPAN_EMPTY, &why);
-    if (u->last_stderr[0] && now - u->stderr_at <= LAST_WORDS_MS)
+    if (u->last_stderr[0] && now - u->stderr_at <= STDERR_TAIL_MS)
         buf_printf(&why, "; its last words: %s", u->last_stderr);
     mcp_provider_closed(u->provider, buf_cstr(&why));
 }
@@ -291,7 +292,7 @@ static void begin(struct stdio_upstream *u)
 /* --- programs from the daemon before us, and for the next daemon --- */
 
 /* Longer than the old daemon waits for its last calls (hub/upgrade.c). */
-enum { HEIRLOOM_MS = 45 * 1000 };
+enum { INHERITED_CHILD_MS = 45 * 1000 };
 
 /* A key that the next daemon also makes if it would start the same program in the same way. */
 static void put_key(struct buf *out, const struct stdio_upstream *u)
@@ -328,37 +329,37 @@ static void take_greetings(struct stdio_upstream *u, struct span note)
         mcp_provider_skip_ids(u->provider, (uint64_t)last);
 }
 
-static void on_heirloom(void *arg, struct heirloom *h, bool here)
+static void on_inherited_child(void *arg, struct inherited_child *h, bool here)
 {
     struct stdio_upstream *u = arg;
     struct provider *core = mcp_provider_core(u->provider);
 
-    u->heirloom = NULL;
+    u->inherited_child = NULL;
     provider_start_again(core, core->policy.start_timeout);
     if (!here) {
         start(u);
         return;
     }
-    u->child = heirloom_take(h, u->options.alias, &child_events, u);
+    u->child = inherited_child_take(h, u->options.alias, &child_events, u);
     u->known = true;
-    take_greetings(u, heirloom_note(h));
+    take_greetings(u, inherited_child_note(h));
     begin(u);
     mcp_provider_connected(u->provider);
-    lines_feed(&u->lines, heirloom_early(h), &line_events, u);
+    lines_feed(&u->lines, inherited_child_early(h), &line_events, u);
 }
 
 /* True: the program runs already, and the daemon before us will hand it over. */
-static bool await_heirloom(struct stdio_upstream *u)
+static bool await_inherited_child(struct stdio_upstream *u)
 {
     BUF_SCOPED key = {0};
 
     if (!mcp_provider_key(u->provider))
         return false;
     put_key(&key, u);
-    u->heirloom = heirloom_claim(u->loop, buf_cstr(&key), on_heirloom, u);
-    if (!u->heirloom)
+    u->inherited_child = inherited_child_claim(u->loop, buf_cstr(&key), on_inherited_child, u);
+    if (!u->inherited_child)
         return false;
-    provider_start_again(mcp_provider_core(u->provider), HEIRLOOM_MS);
+    provider_start_again(mcp_provider_core(u->provider), INHERITED_CHILD_MS);
     return true;
 }
 
@@ -368,7 +369,7 @@ static bool link_is_promised(const void *link)
     BUF_SCOPED key = {0};
 
     put_key(&key, u);
-    return heirloom_is_promised(u->loop, buf_cstr(&key));
+    return inherited_child_is_promised(u->loop, buf_cstr(&key));
 }
 
 static bool link_promise(const void *link, struct buf *out)
@@ -437,7 +438,7 @@ static void start(struct stdio_upstream *u)
     const char *const *argv = before ? before->ready(before->arg) : u->options.argv;
     bool was_before = u->before;
 
-    if (!was_before && await_heirloom(u))
+    if (!was_before && await_inherited_child(u))
         return;
     u->before = !argv;
     const struct child_spec spec = {.name = u->options.alias,
@@ -523,9 +524,9 @@ static void link_close(void *link)
     struct stdio_upstream *u = link;
 
     u->closing = true;
-    if (u->heirloom) {
-        heirloom_disclaim(u->heirloom);
-        u->heirloom = NULL;
+    if (u->inherited_child) {
+        inherited_child_disclaim(u->inherited_child);
+        u->inherited_child = NULL;
         snprintf(u->why, sizeof u->why, "the daemon before this one did not hand it over");
         timer_set(loop_timers(u->loop), &u->report, 0);
     }
@@ -539,8 +540,8 @@ static void link_free(void *link)
 
     timer_clear(loop_timers(u->loop), &u->report);
     timer_clear(loop_timers(u->loop), &u->answer);
-    if (u->heirloom)
-        heirloom_disclaim(u->heirloom);
+    if (u->inherited_child)
+        inherited_child_disclaim(u->inherited_child);
     forget_greetings(u);
     buf_fini(&u->held);
     buf_fini(&u->discard);

@@ -1,5 +1,5 @@
 /* The watch of a task: questions of a server of the initialize era, collected for an agent of the
- * stateless era, and events for agents that listen. Called by upstream_tasks.c and task_errand.c,
+ * stateless era, and events for agents that listen. Called by upstream_tasks.c and task_request.c,
  * and by provider.c and notices.c for questions of the server. */
 #include "mcp/server/task_watch.h"
 
@@ -15,7 +15,7 @@ struct task_question {
     char *method, *params;
 };
 
-static void question_free(struct task_errand *watch, struct task_question *q)
+static void question_free(struct task_request *watch, struct task_question *q)
 {
     watch->n_questions--;
     list_remove(&q->node);
@@ -25,13 +25,13 @@ static void question_free(struct task_errand *watch, struct task_question *q)
     mem_free(q);
 }
 
-void task_watch_forget(struct task_errand *watch)
+void task_watch_forget(struct task_request *watch)
 {
     LIST_EACH_SAFE (&watch->questions, it)
         question_free(watch, LIST_ENTRY(it, struct task_question, node));
 }
 
-void task_watch_put_questions(struct buf *out, const struct task_errand *watch)
+void task_watch_put_questions(struct buf *out, const struct task_request *watch)
 {
     buf_str(out, "\"inputRequests\":{");
     LIST_EACH (&watch->questions, it) {
@@ -61,10 +61,10 @@ void task_watch_tell(struct mcp_provider *p, const struct task *t, struct span m
 }
 
 /* Tell agents that listen to the task its last known state, with another status and `more`. */
-static void tell_watched(struct mcp_provider *p, const struct task_errand *watch,
+static void tell_watched(struct mcp_provider *p, const struct task_request *watch,
                          const char *status, struct span more)
 {
-    struct task *t = task_errand_task(p, span_str(watch->own));
+    struct task *t = task_request_task(p, span_str(watch->own));
     bool watch_asks = strcmp(status, "input_required") == 0;
     BUF_SCOPED members = {0}, brief = {0};
 
@@ -72,7 +72,7 @@ static void tell_watched(struct mcp_provider *p, const struct task_errand *watch
         return;
     struct task_style style = {.modern = true, .id = span_str(t->id), .status = status};
     task_text_put_again(&brief, span_str(t->state), &style);
-    task_note(task_errand_tasks(p), t, buf_view(&brief), !watch_asks);
+    task_note(task_request_tasks(p), t, buf_view(&brief), !watch_asks);
     style.more = more;
     task_text_put_again(&members, span_str(t->state), &style);
     task_watch_tell(p, t, buf_view(&members), true);
@@ -105,39 +105,39 @@ static void watch_ended(struct mcp_provider *p, struct sent *sent, const struct 
     BUF_SCOPED more = {0};
 
     task_watch_put_end(&more, m);
-    tell_watched(p, sent->errand, ok ? "completed" : "failed", buf_view(&more));
+    tell_watched(p, sent->task_request, ok ? "completed" : "failed", buf_view(&more));
 }
 
-struct task_errand *task_watch_start(struct mcp_provider *p, struct span own, unsigned answers)
+struct task_request *task_watch_start(struct mcp_provider *p, struct span own, unsigned answers)
 {
-    struct task_errand *watch = map_get(&p->watches, own);
+    struct task_request *watch = map_get(&p->watches, own);
 
     if (!watch) {
-        struct sent *sent = upstream_sent_new(p, task_errand_answered, task_errand_failed);
-        watch = task_errand_new(p, sent, own);
+        struct sent *sent = upstream_sent_new(p, task_request_answered, task_request_failed);
+        watch = task_request_new(p, sent, own);
         map_put(&p->watches, own, watch);
-        task_errand_go_on(p, sent, "tasks/result", SPAN_EMPTY, watch_ended);
+        task_request_go_on(p, sent, "tasks/result", SPAN_EMPTY, watch_ended);
     }
     watch->answers = answers;
     return watch;
 }
 
 /* The watch that a message of the server belongs to: by its related task, else by its stream. */
-static struct task_errand *watch_of(const struct mcp_provider *p, struct span related,
-                                    uint64_t about)
+static struct task_request *watch_of(const struct mcp_provider *p, struct span related,
+                                     uint64_t about)
 {
     const struct sent *sent = idmap_get(&p->sent, about);
     BUF_SCOPED scratch = {0};
 
     if (related.n)
         return map_get(&p->watches, json_text(related, &scratch));
-    return sent && !sent->call ? sent->errand : NULL;
+    return sent && !sent->call ? sent->task_request : NULL;
 }
 
 bool task_watch_ask(struct mcp_provider *p, const struct mcp_message *m, uint64_t about,
                     const struct ask *ask)
 {
-    struct task_errand *watch = watch_of(p, task_text_related(m->rpc.params), about);
+    struct task_request *watch = watch_of(p, task_text_related(m->rpc.params), about);
     BUF_SCOPED params = {0}, more = {0};
 
     if (!watch)
@@ -166,7 +166,7 @@ bool task_watch_unask(struct mcp_provider *p, struct span id)
     size_t at = 0;
 
     while (map_next(&p->watches, &at, NULL, &watch)) {
-        LIST_EACH (&((struct task_errand *)watch)->questions, it) {
+        LIST_EACH (&((struct task_request *)watch)->questions, it) {
             struct task_question *q = LIST_ENTRY(it, struct task_question, node);
             if (!span_is(id, q->id))
                 continue;
@@ -177,7 +177,7 @@ bool task_watch_unask(struct mcp_provider *p, struct span id)
     return false;
 }
 
-void task_watch_answer(struct mcp_provider *p, struct task_errand *watch, struct span key,
+void task_watch_answer(struct mcp_provider *p, struct task_request *watch, struct span key,
                        struct span response)
 {
     LIST_EACH_SAFE (&watch->questions, it) {

@@ -1,5 +1,5 @@
 /* The text of a tool that is approved, its digest, and how two such texts differ. Called by lists.c
- * and by hub/lock.c. */
+ * and by hub/graph/lock.c. */
 #include "mcp/server/tool_text.h"
 
 #include "base/mem.h"

@@ -1,9 +1,10 @@
 /*
  * tool_text: the parts of a tool that a person approves, as one text.
  *
- * The members that agents and models rely on (name, description, both schemas, annotations), sorted,
- * so that the same tool has the same text and the same digest whatever order and spacing its server
- * writes. hub/lock.c passes tools as the server sent them, lists.c tools with overrides.
+ * The members that agents and models rely on (name, description, both schemas, annotations),
+ * sorted, so that the same tool has the same text and the same digest whatever order and spacing
+ * its server writes. hub/graph/lock.c passes tools as the server sent them, lists.c tools with
+ * overrides.
  */
 #ifndef RIALTO_MCP_SERVER_TOOL_TEXT_H
 #define RIALTO_MCP_SERVER_TOOL_TEXT_H

@@ -2,7 +2,7 @@
  * upstream: the private structs of an MCP provider, shared by the files that implement it:
  * provider.c (messages from the server, start and stop), notices.c (its notifications),
  * upstream_calls.c (verbs and requests), handshake.c, lists.c, params.c (a request's params for the
- * next hop), ping.c, upstream_modern.c, upstream_tasks.c, task_errand.c, task_watch.c, as_tools.c,
+ * next hop), ping.c, upstream_modern.c, upstream_tasks.c, task_request.c, task_watch.c, as_tools.c,
  * context.c.
  */
 #ifndef RIALTO_MCP_SERVER_UPSTREAM_H
@@ -30,14 +30,15 @@ struct sent {
     /* The request will get no answer; status as in mcp_provider_failed. */
     void (*failed)(struct mcp_provider *p, struct sent *sent, int status, const char *why);
     bool keep;
-    bool progress_only;         /* no answer is waited for: the id only names a progress token */
-    struct call *call;          /* the call that the request was sent for; else NULL */
-    enum item_kind kind;        /* the list that the request asks for */
-    struct rounds *rounds;      /* a call across eras, which may have to be sent again; else NULL */
-    struct task_errand *errand; /* a call that concerns a task (upstream_tasks.c); else NULL */
-    enum op made;               /* the operation that a made tool stands for (as_tools.h); else 0 */
-    bool subscribes;            /* a call that ends when a subscriptions/listen is acknowledged */
-    uint64_t listen;            /* id of the first listen with its resource; 0: not sent yet */
+    bool progress_only;    /* no answer is waited for: the id only names a progress token */
+    struct call *call;     /* the call that the request was sent for; else NULL */
+    enum item_kind kind;   /* the list that the request asks for */
+    struct rounds *rounds; /* a call across eras, which may have to be sent again; else NULL */
+    struct task_request
+        *task_request; /* of a call that concerns a task (upstream_tasks.c); else NULL */
+    enum op made;      /* the operation that a made tool stands for (as_tools.h); else 0 */
+    bool subscribes;   /* a call that ends when a subscriptions/listen is acknowledged */
+    uint64_t listen;   /* id of the first listen with its resource; 0: not sent yet */
 };
 
 struct mcp_provider {
@@ -108,7 +109,7 @@ struct mcp_provider {
     struct map listen_uris;   /* resources that agents subscribed to */
 
     uint64_t instance;       /* of the process that knows its tasks; 0: tasks outlive the link */
-    struct map watches;      /* tasks whose questions are collected -> struct task_errand */
+    struct map watches;      /* tasks whose questions are collected -> struct task_request */
     struct map listen_tasks; /* tasks whose changes we subscribe to */
 };
 

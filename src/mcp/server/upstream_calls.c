@@ -7,7 +7,7 @@
 #include "mcp/outcome.h"
 #include "mcp/param_headers.h"
 #include "mcp/server/as_tools.h"
-#include "mcp/server/task_errand.h"
+#include "mcp/server/task_request.h"
 #include "mcp/tool_call.h"
 
 #include <inttypes.h>
@@ -49,7 +49,7 @@ void upstream_sent_free(struct mcp_provider *p, struct sent *sent)
     idmap_take(&p->sent, sent->id);
     list_remove(&sent->node);
     upstream_modern_free(sent->rounds);
-    task_errand_free(sent->errand);
+    task_request_free(sent->task_request);
     mem_free(sent);
 }
 
@@ -183,7 +183,7 @@ static void call_answered(struct mcp_provider *p, struct sent *sent, const struc
     bool ok = m->rpc.kind == RPC_RESULT;
     BUF_SCOPED text = {0}, body = {0};
 
-    if (sent->errand && upstream_tasks_made(p, sent, m))
+    if (sent->task_request && upstream_tasks_made(p, sent, m))
         return;
     if (ok && !p->plain && m->slots[SLOT_RESULT_TYPE].type == JSON_STRING &&
         upstream_modern_ask_input(p, sent, m))
@@ -466,8 +466,8 @@ static void on_answer(struct peer *self, struct call *call, struct span key,
     BUF_SCOPED body = {0};
     struct outcome told = *outcome;
 
-    if (sent && sent->errand) {
-        if (task_errand_take_answer(p, sent, key, outcome))
+    if (sent && sent->task_request) {
+        if (task_request_take_answer(p, sent, key, outcome))
             return;
         if (told.kind == OUTCOME_RESULT)
             told.body = upstream_tasks_relate_back(sent, told.body, &body);
@@ -503,8 +503,8 @@ static void on_cancel(struct peer *self, struct call *call, enum failure why)
         pass_cancelled(p, sent->id, call);
     else if (sent->id)
         upstream_withdraw(p, sent->id, mcp_outcome_failure_word(why));
-    if (sent->errand)
-        task_errand_cancelled(p, sent);
+    if (sent->task_request)
+        task_request_cancelled(p, sent);
     upstream_sent_free(p, sent);
 }
 

@@ -1,6 +1,6 @@
 /* Servers of the stateless era: `_meta` of each request, rounds of input for one call, and the
  * subscriptions/listen stream; also rounds between an agent of that era and a server of the
- * initialize era. Called by upstream_calls.c, upstream_tasks.c, task_errand.c, lists.c and
+ * initialize era. Called by upstream_calls.c, upstream_tasks.c, task_request.c, lists.c and
  * notices.c; the stream's timers are set up by provider.c. */
 #include "base/id.h"
 #include "base/log.h"
@@ -362,7 +362,7 @@ static void put_names(struct buf *out, const char *member, const struct map *nam
     buf_char(out, ']');
 }
 
-static void put_wishes(const struct mcp_provider *p, struct buf *out)
+static void put_filter(const struct mcp_provider *p, struct buf *out)
 {
     buf_str(out, "\"notifications\":{\"toolsListChanged\":true");
     if (p->offers & OFFERS_PROMPTS)
@@ -391,7 +391,7 @@ static void end_listen(struct mcp_provider *p, uint64_t id)
  */
 void upstream_listen(struct mcp_provider *p)
 {
-    BUF_SCOPED wishes = {0};
+    BUF_SCOPED filter = {0};
     bool settled = !p->listen_old || p->listen_acked;
 
     timer_clear(router_timers(p->core.router), &p->listen);
@@ -400,7 +400,7 @@ void upstream_listen(struct mcp_provider *p)
         p->listen_old = p->listen_id;
     p->listen_due = p->listen_acked = false;
     p->listened_at = router_timers(p->core.router)->now;
-    put_wishes(p, &wishes);
+    put_filter(p, &filter);
     struct sent *sent = upstream_sent_new(p, listen_answered, listen_failed);
     p->listen_id = sent->id;
     LIST_EACH (&p->all_sent, it) {
@@ -408,7 +408,7 @@ void upstream_listen(struct mcp_provider *p)
         if (waits->subscribes && !waits->listen)
             waits->listen = sent->id;
     }
-    upstream_request(p, sent, "subscriptions/listen", buf_view(&wishes));
+    upstream_request(p, sent, "subscriptions/listen", buf_view(&filter));
 }
 
 void upstream_on_listen(struct timer *t)

@@ -13,14 +13,14 @@
 
 static void update_here(struct mcp_provider *p, struct sent *sent, const struct request *request)
 {
-    struct task_errand *watch = map_get(&p->watches, request->name);
+    struct task_request *watch = map_get(&p->watches, request->name);
     struct json_slot responses = json_get(request->params, "inputResponses");
     struct json_iter it = json_iter(responses.value);
 
     while (watch && responses.type == JSON_OBJECT && json_next(&it))
         if (it.type == JSON_OBJECT)
             task_watch_answer(p, watch, it.key, it.value);
-    task_errand_end_result(sent, SPAN("{}"));
+    task_request_end_result(sent, SPAN("{}"));
 }
 
 static void inlined(struct mcp_provider *p, struct sent *sent, const struct mcp_message *m)
@@ -29,42 +29,42 @@ static void inlined(struct mcp_provider *p, struct sent *sent, const struct mcp_
     BUF_SCOPED more = {0};
 
     task_watch_put_end(&more, m);
-    task_errand_end_with_task(p, sent, buf_view(&sent->errand->state), ok ? "completed" : "failed",
-                              buf_view(&more));
+    task_request_end_with_task(p, sent, buf_view(&sent->task_request->state),
+                               ok ? "completed" : "failed", buf_view(&more));
 }
 
 /* The state from a server of the initialize era: add the result or the questions, which a state of
  * the stateless era includes. */
 static void got_for_modern(struct mcp_provider *p, struct sent *sent, const struct mcp_message *m)
 {
-    struct task_errand *e = sent->errand;
+    struct task_request *tr = sent->task_request;
     struct task_text t = task_text_read(m->rpc.result);
     BUF_SCOPED more = {0};
 
-    if (task_errand_ended_by_error(sent, m))
+    if (task_request_ended_by_error(sent, m))
         return;
     bool cancelled = json_string_is(t.status, SPAN("cancelled"));
     if (t.id.n && task_text_ended(&t) && !cancelled) {
-        buf_span(&e->state, m->rpc.result);
-        task_errand_go_on(p, sent, "tasks/result", SPAN_EMPTY, inlined);
+        buf_span(&tr->state, m->rpc.result);
+        task_request_go_on(p, sent, "tasks/result", SPAN_EMPTY, inlined);
         return;
     }
     const char *status = NULL;
     if (t.id.n && !cancelled) {
-        const struct task_errand *watch =
-            task_watch_start(p, span_str(e->own), sent->call->answers);
+        const struct task_request *watch =
+            task_watch_start(p, span_str(tr->own), sent->call->answers);
         bool asks = !list_empty(&watch->questions);
         if (asks)
             task_watch_put_questions(&more, watch);
         status = asks ? "input_required" : "working"; /* no question has come yet */
     }
-    task_errand_end_with_task(p, sent, m->rpc.result, status, buf_view(&more));
+    task_request_end_with_task(p, sent, m->rpc.result, status, buf_view(&more));
 }
 
 static void get_for_modern(struct mcp_provider *p, struct sent *sent, const struct request *r)
 {
     (void)r;
-    task_errand_go_on(p, sent, "tasks/get", SPAN_EMPTY, got_for_modern);
+    task_request_go_on(p, sent, "tasks/get", SPAN_EMPTY, got_for_modern);
 }
 
 /* --- cancelling --- */
@@ -72,8 +72,8 @@ static void get_for_modern(struct mcp_provider *p, struct sent *sent, const stru
 static void exists(struct mcp_provider *p, struct sent *sent, const struct mcp_message *m)
 {
     (void)p;
-    if (!task_errand_ended_by_error(sent, m))
-        task_errand_end_result(sent, SPAN("{}"));
+    if (!task_request_ended_by_error(sent, m))
+        task_request_end_result(sent, SPAN("{}"));
 }
 
 /* In the stateless era cancelling a task that has ended succeeds, and does nothing. */
@@ -81,32 +81,32 @@ static void cancelled_for_modern(struct mcp_provider *p, struct sent *sent,
                                  const struct mcp_message *m)
 {
     if (m->rpc.kind == RPC_ERROR)
-        task_errand_go_on(p, sent, "tasks/get", SPAN_EMPTY, exists);
+        task_request_go_on(p, sent, "tasks/get", SPAN_EMPTY, exists);
     else
-        task_errand_end_result(sent, SPAN("{}"));
+        task_request_end_result(sent, SPAN("{}"));
 }
 
 static void cancel_for_modern(struct mcp_provider *p, struct sent *sent, const struct request *r)
 {
     (void)r;
-    task_errand_go_on(p, sent, "tasks/cancel", SPAN_EMPTY, cancelled_for_modern);
+    task_request_go_on(p, sent, "tasks/cancel", SPAN_EMPTY, cancelled_for_modern);
 }
 
 static void got_cancelled(struct mcp_provider *p, struct sent *sent, const struct mcp_message *m)
 {
-    struct task *t = task_errand_task(p, span_str(sent->errand->own));
+    struct task *t = task_request_task(p, span_str(sent->task_request->own));
 
-    if (task_errand_ended_by_error(sent, m))
+    if (task_request_ended_by_error(sent, m))
         return;
     if (t)
-        task_cancelled(task_errand_tasks(p), t);
-    task_errand_end_with_task(p, sent, m->rpc.result, "cancelled", SPAN_EMPTY);
+        task_cancelled(task_request_tasks(p), t);
+    task_request_end_with_task(p, sent, m->rpc.result, "cancelled", SPAN_EMPTY);
 }
 
 static void acknowledged(struct mcp_provider *p, struct sent *sent, const struct mcp_message *m)
 {
-    if (!task_errand_ended_by_error(sent, m))
-        task_errand_go_on(p, sent, "tasks/get", SPAN_EMPTY, got_cancelled);
+    if (!task_request_ended_by_error(sent, m))
+        task_request_go_on(p, sent, "tasks/get", SPAN_EMPTY, got_cancelled);
 }
 
 #define ENDED                                                                                      \
@@ -119,38 +119,38 @@ static void got_before_cancel(struct mcp_provider *p, struct sent *sent,
                               const struct mcp_message *m)
 {
     struct task_text t = task_text_read(m->rpc.result);
-    const struct task *known = task_errand_task(p, span_str(sent->errand->own));
+    const struct task *known = task_request_task(p, span_str(sent->task_request->own));
 
-    if (task_errand_ended_by_error(sent, m))
+    if (task_request_ended_by_error(sent, m))
         return;
     if (task_text_ended(&t) || (known && known->cancelled))
-        task_errand_end_error(sent, SPAN(ENDED));
+        task_request_end_error(sent, SPAN(ENDED));
     else
-        task_errand_go_on(p, sent, "tasks/cancel", SPAN_EMPTY, acknowledged);
+        task_request_go_on(p, sent, "tasks/cancel", SPAN_EMPTY, acknowledged);
 }
 
 static void cancel_for_legacy(struct mcp_provider *p, struct sent *sent, const struct request *r)
 {
     (void)r;
-    task_errand_go_on(p, sent, "tasks/get", SPAN_EMPTY, got_before_cancel);
+    task_request_go_on(p, sent, "tasks/get", SPAN_EMPTY, got_before_cancel);
 }
 
 static void got_for_legacy(struct mcp_provider *p, struct sent *sent, const struct mcp_message *m)
 {
-    if (!task_errand_ended_by_error(sent, m))
-        task_errand_end_with_task(p, sent, m->rpc.result, NULL, SPAN_EMPTY);
+    if (!task_request_ended_by_error(sent, m))
+        task_request_end_with_task(p, sent, m->rpc.result, NULL, SPAN_EMPTY);
 }
 
 static void get_for_legacy(struct mcp_provider *p, struct sent *sent, const struct request *r)
 {
     (void)r;
-    task_errand_go_on(p, sent, "tasks/get", SPAN_EMPTY, got_for_legacy);
+    task_request_go_on(p, sent, "tasks/get", SPAN_EMPTY, got_for_legacy);
 }
 
 static void run_for_legacy(struct mcp_provider *p, struct sent *sent, const struct request *r)
 {
     (void)r;
-    task_errand_run(p, sent);
+    task_request_run(p, sent);
 }
 
 /* --- requests about a task, inside one era --- */
@@ -170,21 +170,21 @@ static void passed(struct mcp_provider *p, struct sent *sent, const struct mcp_m
     struct task_text text = task_text_read(m->rpc.result);
     BUF_SCOPED body = {0};
 
-    if (task_errand_ended_by_error(sent, m))
+    if (task_request_ended_by_error(sent, m))
         return;
     if (sent->call->op == OP_TASK_RESULT) {
-        task_errand_end_with(p, sent, m->rpc.result);
+        task_request_end_with(p, sent, m->rpc.result);
         return;
     }
-    const struct task *t = text.id.n ? task_errand_note(p, &text) : NULL;
+    const struct task *t = text.id.n ? task_request_note(p, &text) : NULL;
     if (t)
         put_with_id(&body, m->rpc.result, text.id, t->id);
-    task_errand_end_result(sent, t ? buf_view(&body) : m->rpc.result);
+    task_request_end_result(sent, t ? buf_view(&body) : m->rpc.result);
 }
 
 static void pass(struct mcp_provider *p, struct sent *sent, const struct request *r)
 {
-    sent->errand->next = passed;
+    sent->task_request->next = passed;
     sent->keep = true;
     upstream_sent_renew(p, sent);
     upstream_send_call(p, sent, r, SPAN_EMPTY);
@@ -194,12 +194,12 @@ static void pass(struct mcp_provider *p, struct sent *sent, const struct request
 static void answer_kept(struct sent *sent, const struct task *t)
 {
     BUF_SCOPED body = {0}, more = {0};
-    bool modern = task_errand_for_modern(sent->call);
+    bool modern = task_request_for_modern(sent->call);
 
     if (sent->call->op == OP_TASK_RESULT) {
         task_text_relate(&body, span_str(t->result), span_str(t->id));
     } else if (sent->call->op == OP_TASK_CANCEL && !modern) {
-        task_errand_end_error(sent, SPAN(ENDED));
+        task_request_end_error(sent, SPAN(ENDED));
         return;
     } else if (sent->call->op == OP_TASK_GET) {
         task_watch_put_result(&more, span_str(t->result));
@@ -212,7 +212,7 @@ static void answer_kept(struct sent *sent, const struct task *t)
     } else {
         buf_str(&body, "{}");
     }
-    task_errand_end_result(sent, buf_view(&body));
+    task_request_end_result(sent, buf_view(&body));
 }
 
 void upstream_tasks_open(struct mcp_provider *p, struct call *call, const struct request *request)
@@ -227,21 +227,21 @@ void upstream_tasks_open(struct mcp_provider *p, struct call *call, const struct
         [OP_TASK_CANCEL - OP_TASK_GET] = {cancel_for_modern, cancel_for_legacy},
         [OP_TASK_UPDATE - OP_TASK_GET] = {update_here, pass},
     };
-    const struct task *t = task_errand_task(p, request->name);
-    struct sent *sent = upstream_sent_new(p, task_errand_answered, task_errand_failed);
+    const struct task *t = task_request_task(p, request->name);
+    struct sent *sent = upstream_sent_new(p, task_request_answered, task_request_failed);
 
     idmap_take(&p->sent, sent->id); /* no request is sent yet */
     sent->id = 0;
     sent->call = call;
     call->provider_data = sent;
-    task_errand_new(p, sent, request->name);
+    task_request_new(p, sent, request->name);
     if (!t)
-        task_errand_end_error(sent, SPAN(TASK_NOT_FOUND));
+        task_request_end_error(sent, SPAN(TASK_NOT_FOUND));
     else if (t->result)
         answer_kept(sent, t);
-    else if (p->modern == task_errand_for_modern(call))
+    else if (p->modern == task_request_for_modern(call))
         pass(p, sent, request);
-    else if (task_errand_for_modern(call))
+    else if (task_request_for_modern(call))
         rows[request->op - OP_TASK_GET].for_modern(p, sent, request);
     else
         rows[request->op - OP_TASK_GET].for_legacy(p, sent, request);
@@ -261,13 +261,13 @@ struct span upstream_tasks_begin(struct mcp_provider *p, struct sent *sent, stru
 
     if (!p->modern && !add && !r->as_task)
         return SPAN_EMPTY;
-    struct task_errand *e = task_errand_new(p, sent, SPAN_EMPTY);
-    e->as_task = wanted;
-    e->declared = p->modern && wanted;
-    if (e->declared)
+    struct task_request *tr = task_request_new(p, sent, SPAN_EMPTY);
+    tr->as_task = wanted;
+    tr->declared = p->modern && wanted;
+    if (tr->declared)
         r->answers |= ANSWERS_TASKS;
     else if (p->modern)
-        kept_request_set(&e->kept, r);
+        kept_request_set(&tr->kept, r);
     return add && !r->as_task ? SPAN("\"task\":{}") : SPAN_EMPTY;
 }
 
@@ -277,7 +277,7 @@ static struct task *add_task(struct mcp_provider *p, const struct call *c,
     BUF_SCOPED state = {0};
 
     task_text_put(&state, text, &(struct task_style){.modern = true, .id = own, .brief = true});
-    return tasks_add(task_errand_tasks(p),
+    return tasks_add(task_request_tasks(p),
                      &(struct task_facts){.server = span_str(p->alias),
                                           .tool = span_str(c->name),
                                           .own = own,
@@ -294,7 +294,7 @@ static struct task *add_task(struct mcp_provider *p, const struct call *c,
 static void give_task(struct mcp_provider *p, struct sent *sent, struct span result,
                       const struct task_text *text, const struct task *t)
 {
-    bool modern = task_errand_for_modern(sent->call);
+    bool modern = task_request_for_modern(sent->call);
     BUF_SCOPED body = {0};
 
     if (p->modern == modern) {
@@ -305,40 +305,40 @@ static void give_task(struct mcp_provider *p, struct sent *sent, struct span res
                       &(struct task_style){.modern = modern, .id = span_str(t->id), .brief = true});
         buf_str(&body, modern ? "}" : "}}");
     }
-    task_errand_end_result(sent, buf_view(&body));
+    task_request_end_result(sent, buf_view(&body));
 }
 
 static void created(struct mcp_provider *p, struct sent *sent, const struct mcp_message *m,
                     struct span raw)
 {
-    struct task_errand *e = sent->errand;
+    struct task_request *tr = sent->task_request;
     struct task_text text = task_text_read(raw);
     BUF_SCOPED scratch = {0};
 
     if (!text.id.n) {
-        task_errand_end_failed(sent, FAIL_PROTOCOL,
-                               SPAN("the server answered with a task that is none"));
+        task_request_end_failed(sent, FAIL_PROTOCOL,
+                                SPAN("the server answered with a task that is none"));
         return;
     }
     struct span own = json_text(text.id, &scratch);
-    if (!e->as_task) {
-        e->own = mem_span(own);
-        sent->answered = task_errand_answered;
-        sent->failed = task_errand_failed;
+    if (!tr->as_task) {
+        tr->own = mem_span(own);
+        sent->answered = task_request_answered;
+        sent->failed = task_request_failed;
         if (!p->modern && sent->call->wants_progress)
-            task_errand_keep_token(p, e, m->rpc.id);
-        task_errand_run(p, sent);
+            task_request_keep_token(p, tr, m->rpc.id);
+        task_request_run(p, sent);
         return;
     }
     const struct task *t = add_task(p, sent->call, &text, own);
     if (!t) {
-        task_errand_end_failed(sent, FAIL_PROTOCOL,
-                               SPAN("the server gave its task an id that is too long"));
+        task_request_end_failed(sent, FAIL_PROTOCOL,
+                                SPAN("the server gave its task an id that is too long"));
         return;
     }
     if (p->modern)
         upstream_follow_task(p, own, true);
-    else if (task_errand_for_modern(sent->call))
+    else if (task_request_for_modern(sent->call))
         task_watch_start(p, own, sent->call->answers);
     give_task(p, sent, m->rpc.result, &text, t);
 }
@@ -352,44 +352,44 @@ static bool keep_result(struct mcp_provider *p, struct sent *sent, struct span r
     const struct call *c = sent->call;
     legacy_put_result(&kept, OP_CALL_TOOL, result,
                       upstream_gives_any(p, span_of(c->name, c->name_n)));
-    task_text_time(now, tasks_now(task_errand_tasks(p)));
+    task_text_time(now, tasks_now(task_request_tasks(p)));
     bool failed = json_get(result, "isError").type == JSON_TRUE;
     buf_printf(&state,
                "\"taskId\":\"\",\"status\":\"%s\",\"createdAt\":\"%s\",\"lastUpdatedAt\":\"%s\","
                "\"ttlMs\":%llu",
                failed ? "failed" : "completed", now, now, (unsigned long long)TASK_LIFE_MAX);
     const struct task *t = tasks_add(
-        task_errand_tasks(p), &(struct task_facts){.server = span_str(p->alias),
-                                                   .tool = span_str(sent->call->name),
-                                                   .state = buf_view(&state),
-                                                   .result = buf_view(&kept),
-                                                   .owner = principal_name(sent->call->principal),
-                                                   .party = sent->call->party});
+        task_request_tasks(p), &(struct task_facts){.server = span_str(p->alias),
+                                                    .tool = span_str(sent->call->name),
+                                                    .state = buf_view(&state),
+                                                    .result = buf_view(&kept),
+                                                    .owner = principal_name(sent->call->principal),
+                                                    .party = sent->call->party});
     if (!t)
         return false; /* too much to keep: the caller gets the result itself */
     buf_str(&body, "{\"task\":{");
     task_text_put_again(&body, span_str(t->state), &(struct task_style){.id = span_str(t->id)});
     buf_str(&body, "}}");
-    task_errand_end_result(sent, buf_view(&body));
+    task_request_end_result(sent, buf_view(&body));
     return true;
 }
 
 /* The server runs this tool only as a task: send the call again, and run the task ourselves. */
 static bool declare(struct mcp_provider *p, struct sent *sent, const struct mcp_message *m)
 {
-    struct task_errand *e = sent->errand;
+    struct task_request *tr = sent->task_request;
     struct rpc_error error = rpc_error_of(m->rpc.error);
 
-    if (e->declared || error.code != MCP_ERROR_CAPABILITY ||
+    if (tr->declared || error.code != MCP_ERROR_CAPABILITY ||
         !(mcp_answers_of(json_get(error.data, "requiredCapabilities").value) & ANSWERS_TASKS))
         return false;
-    e->declared = true;
-    e->kept.request.answers |= ANSWERS_TASKS;
+    tr->declared = true;
+    tr->kept.request.answers |= ANSWERS_TASKS;
     if (sent->rounds)
         upstream_modern_declare(sent->rounds, ANSWERS_TASKS);
     sent->keep = true;
     upstream_sent_renew(p, sent);
-    upstream_send_call(p, sent, &e->kept.request, SPAN_EMPTY);
+    upstream_send_call(p, sent, &tr->kept.request, SPAN_EMPTY);
     return true;
 }
 
@@ -409,7 +409,7 @@ bool upstream_tasks_made(struct mcp_provider *p, struct sent *sent, const struct
         created(p, sent, m, m->rpc.result);
         return true;
     }
-    return sent->errand->as_task && !task_errand_for_modern(sent->call) &&
+    return sent->task_request->as_task && !task_request_for_modern(sent->call) &&
            !json_string_is(type->value, SPAN("input_required")) &&
            keep_result(p, sent, m->rpc.result);
 }
@@ -423,7 +423,7 @@ void upstream_tasks_told(struct mcp_provider *p, const struct mcp_message *m)
 
     if (!text.id.n)
         return;
-    const struct task *t = task_errand_note(p, &text);
+    const struct task *t = task_request_note(p, &text);
     if (!t)
         return; /* forgotten, or run by us for a caller that does not know tasks */
     task_text_put(&members, &text,
@@ -440,8 +440,8 @@ struct call *upstream_tasks_owner(const struct mcp_provider *p, struct span rela
 
     LIST_EACH (&p->all_sent, it) {
         const struct sent *sent = LIST_ENTRY(it, struct sent, node);
-        if (own.n && sent->call && sent->errand && sent->errand->own &&
-            span_is(own, sent->errand->own))
+        if (own.n && sent->call && sent->task_request && sent->task_request->own &&
+            span_is(own, sent->task_request->own))
             return sent->call;
     }
     return NULL;
@@ -455,7 +455,7 @@ struct span upstream_tasks_relate(const struct mcp_provider *p, struct span para
 
     if (!related.n)
         return params;
-    const struct task *t = task_errand_task(p, json_text(related, &own));
+    const struct task *t = task_request_task(p, json_text(related, &own));
     task_text_relate(scratch, params, t ? span_str(t->id) : SPAN_EMPTY);
     return buf_view(scratch);
 }
@@ -463,8 +463,8 @@ struct span upstream_tasks_relate(const struct mcp_provider *p, struct span para
 struct span upstream_tasks_relate_back(const struct sent *sent, struct span body,
                                        struct buf *scratch)
 {
-    if (!sent->errand || !sent->errand->own || json_type_of(body) != JSON_OBJECT)
+    if (!sent->task_request || !sent->task_request->own || json_type_of(body) != JSON_OBJECT)
         return body;
-    task_text_relate(scratch, body, span_str(sent->errand->own));
+    task_text_relate(scratch, body, span_str(sent->task_request->own));
     return buf_view(scratch);
 }

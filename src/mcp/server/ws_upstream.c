@@ -1,5 +1,5 @@
 /* The link to a server by WebSocket: connecting, a text frame for each message, closing. Made by
- * hub/server.c; the provider calls its link functions. */
+ * hub/graph/server.c; the provider calls its link functions. */
 #include "mcp/server/ws_upstream.h"
 
 #include "base/log.h"

@@ -4,10 +4,10 @@
  */
 #include "../unit.h"
 #include "browser/agent.h"
-#include "browser/routes.h"
 #include "browser/grants.h"
-#include "browser/page_errand.h"
+#include "browser/page_request.h"
 #include "browser/pipe.h"
+#include "browser/routes.h"
 #include "browser/sender.h"
 
 #include <arpa/inet.h>
@@ -158,8 +158,8 @@ static void test_silence(void **state)
     tab_close(&tab, s);
 }
 
-/* A page has 10 s to answer the ping that keeps its connection alive. A call that came meanwhile had
- * to wait for the rest of that time, although a page that does not answer shows within 2 s. */
+/* A page has 10 s to answer the ping that keeps its connection alive. A call that came meanwhile
+ * had to wait for the rest of that time, although a page that does not answer shows within 2 s. */
 static void test_call_after_keep_alive(void **state)
 {
     struct site *s = *state;
@@ -174,8 +174,8 @@ static void test_call_after_keep_alive(void **state)
     keep_alive(s);
     WAIT(s, page->life);
     uint64_t began = loop_now(s->loop);
-    struct page_errand *e = page_errand_call(page, SPAN("{\"name\":\"t\"}"), 60 * 1000);
-    assert_true(e->held.n > 0);
+    struct page_request *r = page_request_call(page, SPAN("{\"name\":\"t\"}"), 60 * 1000);
+    assert_true(r->held.n > 0);
     WAIT(s, page->silent);
     assert_in_range(loop_now(s->loop) - began, 1000, 5000);
     tab_close(&tab, s);

@@ -224,7 +224,7 @@ static void test_people_have_time(void **state)
 }
 
 /* A held question is dropped when its instance ends or when the provider takes it back. */
-static void test_it_ends_with_its_provider_or_its_wish(void **state)
+static void test_it_ends_with_its_provider_or_is_taken_back(void **state)
 {
     struct fixture x;
 
@@ -276,7 +276,7 @@ int main(void)
         cmocka_unit_test(test_a_client_that_is_alone_is_asked_on_any_call),
         cmocka_unit_test(test_agents_that_look_alike),
         cmocka_unit_test(test_people_have_time),
-        cmocka_unit_test(test_it_ends_with_its_provider_or_its_wish),
+        cmocka_unit_test(test_it_ends_with_its_provider_or_is_taken_back),
         cmocka_unit_test(test_there_is_an_end_to_questions),
     };
     return cmocka_run_group_tests_name("core/doubts", tests, NULL, NULL);

@@ -1,5 +1,5 @@
 /* Providers that are stopped while idle, and those that are stopped by hand. */
-#include "core/wishes.h"
+#include "core/subscriptions.h"
 #include "stage.h"
 
 struct fixture {
@@ -94,10 +94,10 @@ static void test_a_subscription_keeps_it_awake(void **state)
     (void)state;
     begin(&x, true);
     struct call *standing = router_attach(x.stage.router, &x.ann.peer, x.view, 0, &x.ann);
-    wishes_subscribed(standing, &x.fake.core, SPAN("file:///x"), SPAN("file:///x"));
+    subscriptions_note(standing, &x.fake.core, SPAN("file:///x"), SPAN("file:///x"));
     stage_wait(&x.stage, 10 * 1000);
     assert_int_equal(x.fake.core.state, PROVIDER_READY);
-    wishes_unsubscribed(standing, SPAN("file:///x"));
+    subscriptions_remove(standing, SPAN("file:///x"));
     stage_wait(&x.stage, 1000);
     assert_int_equal(x.fake.core.state, PROVIDER_STOPPING);
     end(&x);

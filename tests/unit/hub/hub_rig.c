@@ -3,8 +3,8 @@
 
 #include "base/log.h"
 #include "config/load.h"
-#include "hub/memory.h"
-#include "hub/server.h"
+#include "hub/graph/memory.h"
+#include "hub/graph/server.h"
 
 #include <ftw.h>
 #include <signal.h>

@@ -12,7 +12,7 @@
 #include "../io/io_test.h"
 #include "../unit.h"
 
-#include "hub/bridge.h"
+#include "hub/graph/bridge.h"
 
 struct hub_rig {
     struct loop *loop;

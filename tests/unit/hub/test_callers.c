@@ -3,7 +3,7 @@
 #include "hub_rig.h"
 
 #include "config/variables.h"
-#include "hub/lease.h"
+#include "hub/graph/lease.h"
 
 #define ONE(more)                                                                                  \
     "servers: {one: {command: FAKE, args: [--name, \"${NAME_OF_TEST}\"], allow: [whoami, "         \
@@ -20,10 +20,11 @@ static struct view *enter(void *arg, struct view *shared, struct principal *prin
 {
     struct caller_of_test *c = arg;
     struct lease *l = NULL;
-    struct view *own = bridge_enter(
-        c->exposure, shared,
-        &(struct lease_wish){.principal = principal, .answers = answers, .variables = c->variables},
-        &l);
+    struct view *own =
+        bridge_enter(c->exposure, shared,
+                     &(struct lease_terms){
+                         .principal = principal, .answers = answers, .variables = c->variables},
+                     &l);
 
     *lease = l;
     return own;

@@ -1,7 +1,7 @@
 /* The configuration file, read again while the bridge runs. */
 #include "hub_rig.h"
 
-#include "hub/follow.h"
+#include "hub/graph/follow.h"
 
 #define WORKING "servers: {a: {command: FAKE, allow: [echo]}, b: {command: FAKE, allow: [add]}}"
 

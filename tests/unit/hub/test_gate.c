@@ -5,7 +5,7 @@
 #include "../unit.h"
 
 #include "config/units.h"
-#include "hub/gate.h"
+#include "hub/auth/gate.h"
 
 #include <time.h>
 

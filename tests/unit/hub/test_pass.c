@@ -2,7 +2,7 @@
 #include "../io/io_test.h"
 #include "../unit.h"
 
-#include "hub/pass.h"
+#include "hub/auth/pass.h"
 
 static void note(void *arg)
 {

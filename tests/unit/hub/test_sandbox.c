@@ -2,8 +2,8 @@
  * are started. */
 #include "../unit.h"
 
-#include "hub/install.h"
-#include "hub/sandbox.h"
+#include "hub/graph/install.h"
+#include "hub/graph/sandbox.h"
 
 static const struct sandbox_places places = {.home = "/home/u", .own = "/state/servers/a"};
 

@@ -2,7 +2,7 @@
  * with the session, and limited in number. */
 #include "hub_rig.h"
 
-#include "hub/narrowings.h"
+#include "hub/graph/narrowings.h"
 
 /* One server with an instance per session, and a shared one. */
 #define PAIR                                                                                       \

@@ -3,7 +3,7 @@
  * remembered catalogs. */
 #include "hub_rig.h"
 
-#include "hub/narrowings.h"
+#include "hub/graph/narrowings.h"
 
 #define WIKI  "read write p:summary p:draft r:wiki:///home r:wiki:///secret/keys t:wiki:///{page}"
 #define FILES "read list r:file:///etc p:tidy"
