@@ -187,8 +187,8 @@ export async function atTerminal(t, args, dialogue, { env = {}, columns = 100, p
   const ended = new Promise((resolve) => { child.on('close', (code) => resolve(code)); });
   let from = 0;
   for (const [pattern, typed] of dialogue) {
-    await until(`${pattern} in ${JSON.stringify(text)}`, () => pattern.test(text.slice(from)), 20_000);
-    from = text.length;
+    const found = await until(`${pattern} in ${JSON.stringify(text)}`, () => pattern.exec(text.slice(from)), 20_000);
+    from += found.index + found[0].length; // the next words may have come with these
     if (typed !== undefined) child.stdin.write(typed);
   }
   return { code: await ended, text };

@@ -80,8 +80,8 @@ function tools(who) {
   return server;
 }
 
-/** An MCP server that wants tokens of `as`. `refuse`: answer 401 to every token. */
-export async function startProtected(t, as, { challenge = true } = {}) {
+/** An MCP server that wants tokens of `as`, and whose clock is `ahead` by so many ms. `refuse`: answer 401 to every token. */
+export async function startProtected(t, as, { challenge = true, ahead = 0 } = {}) {
   const seen = { tokens: [], calls: 0, refuse: false };
   const keys = jose.createRemoteJWKSet(new URL(`${as.issuer}/jwks`));
   const server = await listen(t, async (req, res) => {
@@ -95,7 +95,7 @@ export async function startProtected(t, as, { challenge = true } = {}) {
     const deny = (status, more) => res.writeHead(status, challenge ? { 'WWW-Authenticate': `Bearer resource_metadata="${metadata}"${more}` } : {}).end();
     const token = /^Bearer (\S+)$/.exec(req.headers.authorization ?? '')?.[1];
     if (token) seen.tokens.push(token);
-    const who = token && !seen.refuse && await jose.jwtVerify(token, keys, { issuer: as.issuer, audience: `${origin}/mcp` })
+    const who = token && !seen.refuse && await jose.jwtVerify(token, keys, { issuer: as.issuer, audience: `${origin}/mcp`, currentDate: new Date(Date.now() + ahead) })
       .then(({ payload }) => payload, () => null);
     if (!who) { deny(401, token ? ', error="invalid_token"' : ', scope="mcp:read"'); return; }
     const body = await new Promise((resolve) => {

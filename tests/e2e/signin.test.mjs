@@ -307,6 +307,22 @@ test('fifty calls at the end of a token renew it once, and nothing of tokens is 
   }
 });
 
+// A token that ended some seconds earlier by the server's clock than by ours was taken for a new token that the server
+// refuses, and a person had to sign in.
+test('a token that has ended only by the clock of its server is renewed', async (t) => {
+  const s = await setting(t, { more: { ahead: 5000 } });
+  await untilState(s.server, 'notes', 'needs_sign_in');
+  s.as.ttl = 10;
+  await signIn(s);
+  const agent = await new HttpClient(s.server.url).connect();
+  await agent.waitFor('notes__whoami');
+  assert.equal(await agent.text('notes__whoami'), 'alice');
+  await sleep(6000);
+  assert.equal(await agent.text('notes__whoami'), 'alice');
+  assert.equal(s.as.asked.refresh_token, 1);
+  await agent.close();
+});
+
 test('a refresh that is refused asks for a sign-in; one that fails for the moment does not', async (t) => {
   const s = await setting(t);
   await untilState(s.server, 'notes', 'needs_sign_in');

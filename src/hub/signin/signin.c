@@ -105,6 +105,14 @@ static bool is_ending(const struct identity *id)
     return id->expires && (int64_t)time(NULL) >= id->expires - margin_of(id);
 }
 
+/* In the second half of its life a token may have ended already by the server's clock. */
+static bool is_young(const struct identity *id)
+{
+    int64_t age = (int64_t)time(NULL) - id->since;
+
+    return age < YOUNG_S && (!id->expires || 2 * age < id->expires - id->since);
+}
+
 /* --- what other programs do --- */
 
 void signin_load_all(void *arg)
@@ -221,7 +229,7 @@ static enum http_signed signer_refused(struct http_signer *s, const struct http_
     if (!id->token)
         return machine && !id->failed && identity_may_renew(id) ? HTTP_SIGNED_AGAIN
                                                                 : give_up(id, why);
-    bool young = (int64_t)time(NULL) - id->since < YOUNG_S && !is_ending(id);
+    bool young = is_young(id);
     if (!young && id->renewable) {
         id->expires = 1; /* counts as expired, whatever its lifetime was */
         return identity_may_renew(id) ? HTTP_SIGNED_AGAIN : give_up(id, why);
