@@ -260,9 +260,8 @@ static void refuse_upstream(struct conductor *c, const struct acp_message *m, in
 
     buf_printf(&error, "{\"code\":%d,\"message\":", code);
     json_quote(&error, span_str(text));
-    if (data) {
+    if (data)
         json_out_text(&error, "data", span_str(data));
-    }
     buf_char(&error, '}');
     hop_refuse(&c->up, m, buf_view(&error));
     if (for_good)

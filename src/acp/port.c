@@ -5,6 +5,7 @@
 
 #include "base/log.h"
 #include "base/mem.h"
+#include "wire/json_out.h"
 
 enum bridge_kind port_kind(const struct conductor *c)
 {
@@ -211,13 +212,20 @@ void port_withdraw(struct acp_server *s)
     s->http = NULL;
 }
 
-static void put_secret(struct buf *out, const struct bridge_port *port, bool map)
+/* A member with one pair of name and value: an object where servers are one, else a list. */
+static void put_pair(struct buf *out, const char *member, bool map, const char *name,
+                     const char *prefix, const char *value)
 {
-    if (map)
-        buf_printf(out, "{\"" SECRET_NAME "\":\"" SECRET_PREFIX "%s\"}", port->secret);
-    else
-        buf_printf(out, "[{\"name\":\"" SECRET_NAME "\",\"value\":\"" SECRET_PREFIX "%s\"}]",
-                   port->secret);
+    BUF_SCOPED whole = {0};
+
+    buf_printf(&whole, "%s%s", prefix, value);
+    json_out_open(out, member, map ? '{' : '[');
+    if (!map) {
+        json_out_open(out, NULL, '{');
+        json_out_str(out, "name", name);
+    }
+    json_out_text(out, map ? name : "value", buf_view(&whole));
+    buf_str(out, map ? "}" : "}]");
 }
 
 static void put_stdio(struct buf *out, const struct conductor *c, const struct bridge_port *port,
@@ -225,34 +233,25 @@ static void put_stdio(struct buf *out, const struct conductor *c, const struct b
 {
     const char *const *shim = c->options.shim;
 
-    if (map)
-        buf_str(out, "\"transport\":\"stdio\",");
-    else if (c->version >= 2)
-        buf_str(out, "\"type\":\"stdio\",");
-    buf_str(out, "\"command\":");
-    json_quote(out, span_str(shim[0]));
-    buf_str(out, ",\"args\":[");
-    for (size_t i = 1; shim[i]; i++) {
-        json_quote(out, span_str(shim[i]));
-        buf_char(out, ',');
-    }
+    if (map || c->version >= 2)
+        json_out_str(out, map ? "transport" : "type", "stdio");
+    json_out_str(out, "command", shim[0]);
+    json_out_open(out, "args", '[');
+    for (size_t i = 1; shim[i]; i++)
+        json_out_str(out, NULL, shim[i]);
+    json_out(out, NULL);
     buf_printf(out, "\"%d\"]", listener_port(port->listener));
-    if (!c->options.open_port) {
-        buf_str(out, ",\"env\":");
-        put_secret(out, port, map);
-    } else if (!map) {
-        buf_str(out, ",\"env\":[]");
-    }
+    if (!c->options.open_port)
+        put_pair(out, "env", map, SECRET_NAME, SECRET_PREFIX, port->secret);
+    else if (!map)
+        json_out_raw(out, "env", SPAN("[]"));
 }
 
 static void put_http(struct buf *out, const struct acp_http_place *place, bool map)
 {
-    buf_printf(out, "\"%s\":\"http\",\"url\":\"%s\",\"headers\":", map ? "transport" : "type",
-               place->url);
-    if (map)
-        buf_printf(out, "{\"Authorization\":\"Bearer %s\"}", place->token);
-    else
-        buf_printf(out, "[{\"name\":\"Authorization\",\"value\":\"Bearer %s\"}]", place->token);
+    json_out_str(out, map ? "transport" : "type", "http");
+    json_out_str(out, "url", place->url);
+    put_pair(out, "headers", map, "Authorization", "Bearer ", place->token);
 }
 
 void port_put_members(struct buf *out, const struct acp_server *s, bool map)
@@ -278,7 +277,7 @@ int port_put_extra(struct conductor *c, struct buf *out, struct span name, bool 
         return ERR_PROTOCOL;
     buf_str(out, map ? "" : "{\"name\":");
     buf_span(out, name);
-    buf_str(out, map ? ":{" : ",");
+    buf_str(out, map ? ":{" : "");
     if (kind == BRIDGED_STDIO)
         put_stdio(out, c, &c->extra, map);
     else

@@ -5,6 +5,7 @@
 #include "acp/port.h"
 #include "base/log.h"
 #include "base/mem.h"
+#include "wire/json_out.h"
 
 enum { OWNERS_MAX = 4096, SERVERS_MAX = 4096 };
 
@@ -280,16 +281,13 @@ static void put_entry(struct buf *out, struct span name, struct span entry,
 
     if (map)
         buf_span(out, name);
-    buf_str(out, map ? ":{" : "{\"name\":");
-    if (!map) {
-        buf_span(out, name);
-        buf_char(out, ',');
-    }
+    buf_str(out, map ? ":{" : "{");
+    if (!map)
+        json_out_raw(out, "name", name);
     while (json_next(&member)) {
-        if (is_transport_member(member.key) || (!map && json_string_is(member.key, SPAN("name"))))
-            continue;
-        buf_span(out, member.member);
-        buf_char(out, ',');
+        bool is_name = !map && json_string_is(member.key, SPAN("name"));
+        if (!is_transport_member(member.key) && !is_name)
+            json_out_raw(out, NULL, member.member);
     }
     port_put_members(out, s, map);
     buf_char(out, '}');

@@ -35,16 +35,16 @@ static void put_held(struct buf *out, const struct admin *a, const struct call *
     BUF_SCOPED tool = {0};
 
     visible_put(&tool, span_of(c->name, c->name_n), 0);
-    buf_printf(out, "{\"id\":\"%" PRIu64 "\",\"server\":", c->handle);
-    json_quote(out, span_str(c->provider->alias));
+    buf_printf(out, "{\"id\":\"%" PRIu64 "\"", c->handle);
+    json_out_str(out, "server", c->provider->alias);
     json_out_text(out, "tool", buf_view(&tool));
-    buf_str(out, ",\"arguments\":");
+    json_out(out, "arguments");
     put_arguments(out, c);
-    buf_str(out, ",\"since\":\"");
-    status_put_time(out, a, c->opened_at);
-    buf_printf(out, "\",\"refused_in_ms\":%" PRIu64 ",\"asked\":\"%s\",\"approve_by\":\"%s\"}",
-               c->deadline.at - now, approval_is_with_consumer(c) ? "client" : "operator",
-               words[c->provider->policy.approve_by]);
+    status_put_time(out, "since", a, c->opened_at);
+    json_out_number(out, "refused_in_ms", c->deadline.at - now);
+    json_out_str(out, "asked", approval_is_with_consumer(c) ? "client" : "operator");
+    json_out_str(out, "approve_by", words[c->provider->policy.approve_by]);
+    buf_char(out, '}');
 }
 
 /* --- tools --- */

@@ -69,7 +69,7 @@ static void put_worker(struct buf *out, const struct admin *a, const struct bus_
     }
     buf_char(out, ']');
     json_out_number(out, "tools", tools);
-    sessions_put_time(out, "last_seen", a, last);
+    status_put_time(out, "last_seen", a, last);
     buf_char(out, '}');
 }
 

@@ -88,8 +88,8 @@ void status_put_server(struct buf *out, const struct admin *a, const struct prov
 void status_put_servers(struct buf *out, const struct admin *a, const struct sight *s);
 /* The answer of /status. */
 void status_put(struct buf *out, const struct admin *a, const struct sight *s);
-/* `at` is on the router's clock; written as "2026-02-18T06:30:24Z". */
-void status_put_time(struct buf *out, const struct admin *a, uint64_t at);
+/* A member with a moment of the router's clock: "2026-02-18T06:30:24Z". */
+void status_put_time(struct buf *out, const char *name, const struct admin *a, uint64_t at);
 
 /* The Unix time in ms of a moment on the router's clock. It is the same each time it is shown, so
  * that rows that did not change stay equal. */
@@ -162,8 +162,6 @@ void messages_handle(struct admin *a, struct http_exchange *x, const struct http
 /* --- sessions.c --- */
 void sessions_handle(struct admin *a, struct http_exchange *x, const struct http_request *req,
                      const struct api_path *path);
-/* A member with a moment of the router's clock. */
-void sessions_put_time(struct buf *out, const char *name, const struct admin *a, uint64_t at);
 /* The web pages that offer tools. */
 void sessions_handle_pages(struct admin *a, struct http_exchange *x, const struct http_request *req,
                            const struct api_path *path);

@@ -6,13 +6,6 @@
 #include "wire/json.h"
 #include "wire/json_out.h"
 
-void sessions_put_time(struct buf *out, const char *name, const struct admin *a, uint64_t at)
-{
-    json_out_open(out, name, '"');
-    status_put_time(out, a, at);
-    buf_char(out, '"');
-}
-
 /* What the agent says of itself, redacted; null if it said nothing that can be shown. */
 static void put_client(struct buf *out, const char *client)
 {
@@ -53,8 +46,8 @@ static void put_session(struct buf *out, const struct admin *a, const struct ses
     json_out_text_or_null(out, "token", span_str(principal_name(e->principal)));
     json_out_text_or_null(out, "view", span_str(e->view));
     json_out_text_or_null(out, "endpoint", span_str(e->endpoint));
-    sessions_put_time(out, "since", a, e->since);
-    sessions_put_time(out, "last", a, e->last);
+    status_put_time(out, "since", a, e->since);
+    status_put_time(out, "last", a, e->last);
     json_out_number(out, "calls", e->calls);
     json_out_number(out, "open", *e->open);
     buf_char(out, '}');

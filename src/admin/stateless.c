@@ -77,8 +77,8 @@ static void put(struct buf *out, const struct admin *a, const struct stateless *
     json_out_text_or_null(out, "token", s->last->token);
     json_out_raw(out, "view", SPAN("null"));
     json_out_text_or_null(out, "endpoint", http ? way : SPAN_EMPTY);
-    sessions_put_time(out, "since", a, s->since);
-    sessions_put_time(out, "last", a, s->last->opened_at);
+    status_put_time(out, "since", a, s->since);
+    status_put_time(out, "last", a, s->last->opened_at);
     json_out_number(out, "calls", s->calls);
     json_out_number(out, "open", s->open);
     buf_char(out, '}');

@@ -27,7 +27,7 @@ uint64_t status_unix(const struct admin *a, uint64_t at)
     return a->epoch + at;
 }
 
-void status_put_time(struct buf *out, const struct admin *a, uint64_t at)
+void status_put_time(struct buf *out, const char *name, const struct admin *a, uint64_t at)
 {
     time_t when = (time_t)(status_unix(a, at) / 1000);
     struct tm parts;
@@ -35,7 +35,7 @@ void status_put_time(struct buf *out, const struct admin *a, uint64_t at)
 
     gmtime_r(&when, &parts);
     strftime(text, sizeof text, "%Y-%m-%dT%H:%M:%SZ", &parts);
-    buf_str(out, text);
+    json_out_str(out, name, text);
 }
 
 void status_put_stamp(struct buf *out, uint64_t ms)
@@ -82,13 +82,6 @@ static void put_text(struct buf *out, const char *name, const char *text)
     json_out_redacted(out, name, span_str(text));
 }
 
-static void put_time(struct buf *out, const char *name, const struct admin *a, uint64_t at)
-{
-    json_out_open(out, name, '"');
-    status_put_time(out, a, at);
-    buf_char(out, '"');
-}
-
 /* The last failure and its time; a server that is failing now shows the present reason. */
 static void put_last_error(struct buf *out, const struct admin *a, const struct provider *p)
 {
@@ -96,7 +89,7 @@ static void put_last_error(struct buf *out, const struct admin *a, const struct 
 
     put_text(out, "last_error", p->why[0] ? p->why : account->error);
     if (account->error[0])
-        put_time(out, "last_error_at", a, account->error_at);
+        status_put_time(out, "last_error_at", a, account->error_at);
     else
         put_text(out, "last_error_at", NULL);
 }
@@ -108,7 +101,7 @@ static void put_failing(struct buf *out, const struct admin *a, const struct pro
     uint64_t next = provider_next_try(p);
 
     if (p->failing_since && health_of(p) != SERVER_STOPPED)
-        put_time(out, "failing_since", a, p->failing_since);
+        status_put_time(out, "failing_since", a, p->failing_since);
     else
         put_text(out, "failing_since", NULL);
     if (next)
@@ -173,7 +166,7 @@ void status_put_server(struct buf *out, const struct admin *a, const struct prov
         json_out_text(out, "hint", buf_view(&hint));
     }
     json_out_str(out, "phase", provider_state_name(p->state));
-    put_time(out, "since", a, p->since);
+    status_put_time(out, "since", a, p->since);
     put_text(out, "transport", facts.transport);
     put_text(out, "protocol", facts.version);
     if (facts.pid)
@@ -309,7 +302,7 @@ void status_put(struct buf *out, const struct admin *a, const struct sight *s)
     health_put_members(out, a, false, !s->narrowed, s);
     json_out_str(out, "version", RIALTO_VERSION);
     json_out_number(out, "pid", (uint64_t)getpid());
-    put_time(out, "started", a, a->started_at);
+    status_put_time(out, "started", a, a->started_at);
     json_out_number(out, "uptime_s", up / 1000);
     if (!s->narrowed)
         put_whole(out, a);

@@ -61,9 +61,8 @@ static void say_hello(struct line_client *e)
 
     buf_printf(out, "{\"op\":\"hello\",\"id\":\"hello\",\"v\":%d,\"name\":", LINE_VERSION);
     json_quote(out, span_str(e->options->name ? e->options->name : "unknown"));
-    if (e->options->token) {
+    if (e->options->token)
         json_out_text(out, "token", span_str(e->options->token));
-    }
     buf_str(out, "}\n");
     stream_wrote(e->stream);
 }

@@ -7,6 +7,7 @@
 #include "bus/nats_inside.h"
 
 #include "wire/json.h"
+#include "wire/json_out.h"
 
 #include <inttypes.h>
 
@@ -47,8 +48,8 @@ static void put_check(const struct nats_request *r, struct buf *subject, struct 
 static void put_find(const struct nats_request *r, struct buf *subject, struct buf *body)
 {
     buf_str(subject, "STREAM.NAMES");
-    buf_str(body, "{\"subject\":");
-    json_quote(body, span_str(r->subject));
+    buf_char(body, '{');
+    json_out_str(body, "subject", r->subject);
     buf_char(body, '}');
 }
 
@@ -64,10 +65,11 @@ static void put_make(const struct nats_request *r, struct buf *subject, struct b
     nats_put_stream_name(&name, root);
     buf_printf(&below, SPAN_FMT ".>", SPAN_ARG(root));
     buf_printf(subject, "STREAM.CREATE.%s", buf_cstr(&name));
-    buf_printf(body, "{\"name\":\"%s\",\"subjects\":[", buf_cstr(&name));
-    json_quote(body, buf_view(&below));
-    buf_char(body, ',');
-    json_quote(body, root);
+    buf_char(body, '{');
+    json_out_text(body, "name", buf_view(&name));
+    json_out_open(body, "subjects", '[');
+    json_out_text(body, NULL, buf_view(&below));
+    json_out_text(body, NULL, root);
     buf_printf(body,
                "],\"retention\":\"limits\",\"discard\":\"old\",\"storage\":\"file\","
                "\"num_replicas\":1,\"max_consumers\":-1,\"max_msg_size\":-1,\"max_msgs\":%d,"
@@ -83,17 +85,18 @@ static void put_consumer(const struct nats_request *r, struct buf *subject, stru
 
     nats_put_consumer_name(&name, r->group, r->subject);
     buf_printf(subject, "CONSUMER.DURABLE.CREATE.%s.%s", r->stream, buf_cstr(&name));
-    buf_str(body, "{\"stream_name\":");
-    json_quote(body, span_str(r->stream));
-    buf_printf(body,
-               ",\"config\":{\"durable_name\":\"%s\",\"deliver_policy\":\"new\",\"ack_policy\":"
-               "\"explicit\",\"replay_policy\":\"instant\","
-               "\"ack_wait\":%" PRIu64 ",\"max_ack_pending\":-1,",
-               buf_cstr(&name), SECONDS(ACK_WAIT_S));
+    buf_char(body, '{');
+    json_out_str(body, "stream_name", r->stream);
+    json_out_open(body, "config", '{');
+    json_out_text(body, "durable_name", buf_view(&name));
+    json_out_str(body, "deliver_policy", "new");
+    json_out_str(body, "ack_policy", "explicit");
+    json_out_str(body, "replay_policy", "instant");
+    json_out_number(body, "ack_wait", SECONDS(ACK_WAIT_S));
+    json_out_raw(body, "max_ack_pending", SPAN("-1"));
     if (r->ephemeral)
-        buf_printf(body, "\"inactive_threshold\":%" PRIu64 ",", SECONDS(IDLE_S));
-    buf_str(body, "\"filter_subject\":");
-    json_quote(body, span_str(r->subject));
+        json_out_number(body, "inactive_threshold", SECONDS(IDLE_S));
+    json_out_str(body, "filter_subject", r->subject);
     buf_str(body, "}}");
 }
 

@@ -101,9 +101,8 @@ static void put_hit(struct buf *out, const struct target *t, double score)
 
     buf_str(out, "{\"name\":");
     json_quote(out, t->public_name);
-    if (description.type == JSON_STRING) {
+    if (description.type == JSON_STRING)
         json_out_raw(out, "description", description.value);
-    }
     json_out_raw(out, "inputSchema",
                  schema.type == JSON_OBJECT ? schema.value : SPAN("{\"type\":\"object\"}"));
     buf_printf(out, ",\"score\":%.3f}", score);
@@ -214,9 +213,8 @@ static void put_items(struct buf *out, struct search_provider *s, const struct p
             put_member(out, "inputSchema", json_get(t->item->raw, "inputSchema"));
         if (whole && kind == ITEM_PROMPT)
             put_member(out, "arguments", json_get(t->item->raw, "arguments"));
-        if (kind == ITEM_TOOL) {
+        if (kind == ITEM_TOOL)
             json_out_text(out, "wrapperName", t->public_name);
-        }
         buf_char(out, '}');
         comma = ",";
     }
@@ -232,9 +230,8 @@ static void put_service(struct buf *out, struct search_provider *s, const struct
                ",\"displayName\":null,\"description\":null,\"enabled\":true,\"available\":%s,"
                "\"hasSkillDocument\":false",
                provider_advertised(p) ? "true" : "false");
-    if (whole && p->catalog && p->catalog->instructions.n) {
+    if (whole && p->catalog && p->catalog->instructions.n)
         json_out_text(out, "remoteInstructions", p->catalog->instructions);
-    }
     buf_str(out, ",\"tools\":");
     put_items(out, s, p, ITEM_TOOL, whole);
     if (whole) {

@@ -12,6 +12,7 @@
 #include "hub/auth/introspection.h"
 #include "mcp/protocol.h"
 #include "wire/json.h"
+#include "wire/json_out.h"
 #include "wire/rpc.h"
 
 #include <stdio.h>
@@ -550,17 +551,21 @@ void gate_describe(const struct gate *g, struct http_exchange *x, const struct h
     put_origin(&resource, g, x, req);
     buf_span(&resource, resource_of(rest));
     struct buf *out = http_respond_begin(x, 200, "application/json", SPAN_EMPTY);
-    buf_str(out, "{\"resource\":");
-    json_quote(out, buf_view(&resource));
+    buf_char(out, '{');
+    json_out_text(out, "resource", buf_view(&resource));
     /* Without an issuer, a person hands the tokens out; an empty list is not allowed. */
-    if (g->issuers.n)
-        buf_printf(out, ",\"authorization_servers\":[" SPAN_FMT "]",
-                   SPAN_ARG(buf_view(&g->issuers)));
+    if (g->issuers.n) {
+        json_out_open(out, "authorization_servers", '[');
+        buf_span(out, buf_view(&g->issuers));
+        buf_char(out, ']');
+    }
     if (g->scopes.n) {
-        buf_str(out, ",\"scopes_supported\":[");
+        json_out_open(out, "scopes_supported", '[');
         put_words(out, buf_view(&g->scopes));
         buf_char(out, ']');
     }
-    buf_str(out, ",\"bearer_methods_supported\":[\"header\"],\"resource_name\":\"Rialto\"}\n");
+    json_out_raw(out, "bearer_methods_supported", SPAN("[\"header\"]"));
+    json_out_str(out, "resource_name", "Rialto");
+    buf_str(out, "}\n");
     http_respond_end(x);
 }

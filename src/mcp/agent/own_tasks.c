@@ -44,9 +44,8 @@ bool own_tasks_put_page(const struct own_tasks *own, const struct json_slot *cur
         last = t;
     }
     buf_char(page, ']');
-    if (n > PAGE) {
+    if (n > PAGE)
         json_out_text(page, "nextCursor", span_str(last->id));
-    }
     buf_char(page, '}');
     return true;
 }

@@ -90,9 +90,8 @@ void welcome_put_instructions(struct buf *out, const struct view *v)
             buf_printf(&text, "[%s]\n", p->alias);
         buf_span(&text, p->catalog->instructions);
     }
-    if (text.n) {
+    if (text.n)
         json_out_text(out, "instructions", buf_view(&text));
-    }
 }
 
 static void put_all(struct buf *out, const struct view *v)

@@ -110,9 +110,8 @@ static void put_prompt_schema(struct buf *out, struct span prompt)
         buf_str(out, comma);
         buf_span(out, name.value);
         buf_str(out, ":{\"type\":\"string\"");
-        if (description.type == JSON_STRING) {
+        if (description.type == JSON_STRING)
             json_out_raw(out, "description", description.value);
-        }
         buf_char(out, '}');
         comma = ",";
         if (json_get(it.value, "required").type == JSON_TRUE) {
