@@ -86,11 +86,13 @@ static const char *on_opened(struct tap *self, const struct call *c, const struc
     struct span server = p ? span_str(p->told_as ? p->told_as : p->alias) : SPAN_EMPTY;
     struct span page = p && p->told_as ? span_str(p->alias) : SPAN_EMPTY;
     struct span name = span_cut(q->name, 0, NAME_KEPT), params = bounded(r, q->params);
-    struct span token = span_str(c->principal ? c->principal->name : NULL);
+    struct span pins = p ? provider_pinned(p, q->op, q->name) : SPAN_EMPTY;
+    struct span pinned = bounded(r, pins),
+                token = span_str(c->principal ? c->principal->name : NULL);
     struct span client = span_cut(span_str(c->caller->client), 0, CLIENT_KEPT);
     struct span session = span_str(c->caller->session), way = span_str(c->caller->endpoint);
-    struct record *rec = take(r, sizeof *rec + server.n + page.n + name.n + params.n + token.n +
-                                     client.n + session.n + way.n);
+    struct record *rec = take(r, sizeof *rec + server.n + page.n + name.n + params.n + pinned.n +
+                                     token.n + client.n + session.n + way.n);
     char *at = (char *)(rec + 1);
     *rec = (struct record){
         .id = c->handle, .op = c->op, .opened_at = c->opened_at, .resumes = q->resumes};
@@ -98,6 +100,7 @@ static const char *on_opened(struct tap *self, const struct call *c, const struc
     rec->page = keep(&at, page);
     rec->name = keep(&at, name);
     rec->params = (struct record_body){keep(&at, params), q->params.n};
+    rec->pinned = (struct record_body){keep(&at, pinned), pins.n};
     rec->token = keep(&at, token);
     rec->client = keep(&at, client);
     rec->session = keep(&at, session);

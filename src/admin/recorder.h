@@ -75,7 +75,8 @@ struct record {
     struct span session; /* of the caller; empty: there is none */
     struct span way;     /* the endpoint or transport that the caller used; empty: not known */
     struct record_body params;
-    struct span error; /* empty when there is no text */
+    struct record_body pinned; /* arguments that the server gets instead of the agent's, if any */
+    struct span error;         /* empty when there is no text */
     struct record_body result;
     struct span decided_by; /* who approved or refused the call; empty: nobody was asked */
     bool allowed, by_rule;  /* by_rule: a rule decided when the call was opened */

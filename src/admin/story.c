@@ -2,7 +2,7 @@
  * by calls.c. */
 #include "admin/story.h"
 #include "mcp/protocol.h"
-#include "wire/json.h"
+#include "wire/json_merge.h"
 #include "wire/json_out.h"
 
 #include <inttypes.h>
@@ -137,16 +137,21 @@ static void put_message(const struct story *s, enum party from, enum party to,
     }
 }
 
-/* The params as the server gets them: with its own name of the item, and without the agent's
- * _meta. */
+/* The params as the server gets them: with its own name of the item and the pinned arguments, and
+ * without the agent's _meta. */
 static void put_sent_params(struct buf *out, const struct record *rec)
 {
     struct json_iter it = json_iter(rec->params.kept);
+    struct span given = SPAN_EMPTY;
 
     buf_char(out, '{');
     while (json_next(&it)) {
         if (json_string_is(it.key, SPAN("_meta")))
             continue;
+        if (rec->pinned.whole && json_string_is(it.key, SPAN("arguments"))) {
+            given = it.value;
+            continue;
+        }
         if (out->n > 1)
             buf_char(out, ',');
         bool name = json_string_is(it.key, SPAN("name")) || json_string_is(it.key, SPAN("uri"));
@@ -158,14 +163,18 @@ static void put_sent_params(struct buf *out, const struct record *rec)
         buf_char(out, ':');
         json_quote(out, rec->name);
     }
+    if (rec->pinned.whole) {
+        json_out(out, "arguments");
+        json_merge_put(out, given, rec->pinned.kept);
+    }
     buf_char(out, '}');
 }
 
 static bool has_members(const struct story *s)
 {
-    const struct record_body *params = &s->rec->params;
+    const struct record_body *params = &s->rec->params, *pinned = &s->rec->pinned;
 
-    return params->whole && params->kept.n == params->whole &&
+    return params->whole && params->kept.n == params->whole && pinned->kept.n == pinned->whole &&
            json_type_of(params->kept) == JSON_OBJECT;
 }
 
@@ -204,6 +213,7 @@ static void put_sent(const struct story *s, uint64_t at)
 
     put_request_name(&what, s, s->rec->name);
     m.what = buf_view(&what);
+    m.body.whole += s->rec->pinned.whole; /* never shown as whole without the pinned arguments */
     if (has_members(s)) {
         put_sent_params(&params, s->rec);
         m.body = (struct record_body){buf_view(&params), params.n};

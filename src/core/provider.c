@@ -552,6 +552,13 @@ bool provider_advertised(const struct provider *p)
            p->catalog && !p->why[0];
 }
 
+struct span provider_pinned(const struct provider *p, enum op op, struct span name)
+{
+    bool any = op == OP_CALL_TOOL && p->ops->pinned;
+
+    return span_str(any ? p->ops->pinned(p, name) : NULL);
+}
+
 struct provider_facts provider_describe(const struct provider *p)
 {
     struct provider_facts facts = {0};

@@ -179,6 +179,9 @@ bool provider_needs_sign_in(const struct provider *p);
 uint64_t provider_next_try(const struct provider *p);
 /* Are the provider's items to be listed now? */
 bool provider_advertised(const struct provider *p);
+/* The arguments that this provider's family puts into a call instead of the consumer's; empty:
+ * none. */
+struct span provider_pinned(const struct provider *p, enum op op, struct span name);
 const char *provider_state_name(enum provider_state s);
 struct provider_facts provider_describe(const struct provider *p);
 

@@ -6,7 +6,7 @@
 #include "base/utf8.h"
 #include "base/visible.h"
 #include "core/provider.h"
-#include "wire/json.h"
+#include "wire/json_merge.h"
 
 #include <inttypes.h>
 
@@ -15,10 +15,12 @@ enum { SHOWN_MAX = 1000 };
 
 void consent_put_arguments(struct buf *out, const struct call *c)
 {
-    struct json_slot arguments = json_get(c->kept.request.params, "arguments");
-    BUF_SCOPED line = {0}, shown = {0};
+    struct span given = json_get(c->kept.request.params, "arguments").value;
+    struct span pinned = provider_pinned(c->provider, c->op, span_of(c->name, c->name_n));
+    BUF_SCOPED sent = {0}, line = {0}, shown = {0};
 
-    json_one_line(&line, arguments.type == JSON_OBJECT ? arguments.value : SPAN("{}"));
+    json_merge_put(&sent, given, pinned);
+    json_one_line(&line, buf_view(&sent));
     log_redact(&shown, buf_view(&line));
     visible_put(out, buf_view(&shown), 0);
 }

@@ -11,8 +11,8 @@ extern const struct approver consent_approver;
 /* The same, where an operator can be asked instead of the agent's user. */
 extern const struct approver consent_approver_with_operator;
 
-/* Append all arguments of the held call as JSON in one line: secrets hidden, invisible characters
- * escaped. */
+/* Append all arguments of the held call, as its server will get them, as JSON in one line: secrets
+ * hidden, invisible characters escaped. */
 void consent_put_arguments(struct buf *out, const struct call *c);
 
 #endif

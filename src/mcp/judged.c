@@ -33,12 +33,12 @@ static struct argument argument_of(const struct json_slot *slot, struct buf *scr
 static struct span home_of(const struct provider *p, const struct request *r, struct span pointer,
                            struct span given)
 {
-    const char *pinned = p->ops->pinned ? p->ops->pinned(p, r->name) : NULL;
+    struct span pinned = provider_pinned(p, r->op, r->name);
     struct span name = span_cut(pointer, 0, 1 + span_find(span_from(pointer, 1), '/'));
     struct json_slot slot;
 
-    if (pinned && json_pointer_find(span_str(pinned), name, &slot) && slot.type != JSON_NONE)
-        return span_str(pinned);
+    if (pinned.n && json_pointer_find(pinned, name, &slot) && slot.type != JSON_NONE)
+        return pinned;
     return given;
 }
 

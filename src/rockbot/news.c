@@ -9,7 +9,7 @@
 #include "core/approval.h"
 #include "rockbot/content.h"
 #include "rockbot/rockbot.h"
-#include "wire/json.h"
+#include "wire/json_merge.h"
 #include "wire/json_out.h"
 
 #include <inttypes.h>
@@ -91,13 +91,15 @@ static void tell(struct bus_news *n, const struct happening *h)
 
 static void ask(struct bus_news *n, const struct call *c)
 {
-    struct json_slot arguments = json_get(c->kept.request.params, "arguments");
+    struct span name = span_of(c->name, c->name_n);
     BUF_SCOPED body = {0};
 
     buf_char(&body, '{');
     put_id(&body, "request_id", n, c->handle);
-    json_out_text(&body, "tool_name", span_of(c->name, c->name_n));
-    json_out_raw(&body, "arguments", arguments.type == JSON_OBJECT ? arguments.value : SPAN("{}"));
+    json_out_text(&body, "tool_name", name);
+    json_out(&body, "arguments"); /* as the server will get them */
+    json_merge_put(&body, json_get(c->kept.request.params, "arguments").value,
+                   provider_pinned(c->provider, c->op, name));
     json_out_str(&body, "server_alias", c->provider->alias);
     json_out_raw(&body, "channel_id", SPAN("null"));
     buf_char(&body, '}');

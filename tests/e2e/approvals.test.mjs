@@ -188,6 +188,26 @@ test('§11.2 item 12: a client that cannot ask waits for the operator', async (t
   assert.equal(told.result.resultType, 'complete');
 });
 
+// Pinned arguments (tools.*.arguments) did not show, and the agent's value for one did, although it never reaches the
+// server: a person approved another call than the one that ran. The same with arguments that are no object.
+test('what a person approves is what runs: with the pinned arguments, without what they replace', async (t) => {
+  const tools = { echo: { arguments: { pinned: 'by us', mine: 2 } } };
+  const { server, client } = await serveAndConnect(t, guarded({ tools, approve: ['echo', 'text'] }), up);
+  const call = client.call('files__echo', { other: 1, mine: 7 });
+  const { id, arguments: shown } = await oneHeld(server);
+  assert.deepEqual(shown, { other: 1, pinned: 'by us', mine: 2 });
+  const list = await rialto(['approvals'], { env: { XDG_RUNTIME_DIR: server.dir }, cwd: server.dir });
+  assert.match(list.stdout, /\{"other":1,"pinned":"by us","mine":2\}/);
+  await decide(server, id, '{"approved":true}');
+  assert.deepEqual((await call).result.structuredContent, shown);
+
+  const modern = new ModernClient(server.url, { capabilities: { elicitation: { form: {} } } });
+  const { result } = await modern.call('files__echo', { mine: 7 });
+  const [{ params: { message } }] = Object.values(result.inputRequests);
+  assert.match(message, /Its arguments: \{"pinned":"by us","mine":2\}/);
+  await decide(server, (await oneHeld(server)).id, '{"approved":false}');
+});
+
 test('rialto approvals', async (t) => {
   const { server, client } = await serveAndConnect(t, guarded(), up);
   const run = (...args) => rialto(['approvals', ...args], { env: { XDG_RUNTIME_DIR: server.dir }, cwd: server.dir });

@@ -55,7 +55,8 @@ async function workAlone(t, servers, bus) {
 
 test('a call that must be approved is asked for on the bus, and the answer there counts', async (t) => {
   const file = path.join(tempDir(), 'done');
-  const { place, agent } = await workAlone(t, { main: { ...busServer(file), approve: ['count'] } }, { approvals: true });
+  const { place, agent } = await workAlone(t, { main: { ...busServer(file), approve: ['count'], tools: { count: { arguments: { by: 'us' } } } } },
+    { approvals: true });
   const engine = await place.engine(t);
   const asked = [];
   await engine.subscribe('system.mcp.tool_approval_request', 'desk', (env) => { asked.push(JSON.parse(env.text)); });
@@ -66,7 +67,7 @@ test('a call that must be approved is asked for on the bus, and the answer there
   const allowed = agent.text('main', 'count', { id: 'one' });
   const first = await until('the first question', () => asked[0], 20_000);
   assert.deepEqual({ ...first, request_id: null },
-    { request_id: null, tool_name: 'count', arguments: { id: 'one' }, server_alias: 'main', channel_id: null });
+    { request_id: null, tool_name: 'count', arguments: { id: 'one', by: 'us' }, server_alias: 'main', channel_id: null });
   assert.ok(!fs.existsSync(file), 'nothing was done yet');
   await answer(first, true, null);
   assert.match(await allowed, /^one /);

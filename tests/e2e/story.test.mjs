@@ -59,6 +59,29 @@ test('a plain call: who asked whom for what, and what came back', async (t) => {
   });
 });
 
+// The request to the server was told without the pinned arguments (tools.*.arguments), and with the agent's value for
+// one: nobody could see there why a server did what it did. It is told as it was sent, also when the pins change.
+test('a call with pinned arguments: what the agent said, and what the server got', async (t) => {
+  const config = (tools) => ({ servers: { alpha: { ...fake('--name', 'alpha'), tools } } });
+  const { server, client } = await serveAndConnect(t, config({ echo: { arguments: { who: 'us', mine: 2 } } }), ['alpha__echo']);
+  await client.call('alpha__echo', { other: 1, mine: 7 });
+  const { id } = await newest(server, 'echo');
+  const look = async () => {
+    const call = await api(server, `/calls/${id}`);
+    assert.deepEqual(call.story[0].body.arguments, { other: 1, mine: 7 });
+    assert.deepEqual(call.story[1].body, { name: 'echo', arguments: { other: 1, who: 'us', mine: 2 } });
+    assert.deepEqual(call.story[2].body.structuredContent, call.story[1].body.arguments);
+  };
+  await look();
+  fs.writeFileSync(server.config, JSON.stringify(config({})));
+  assert.equal((await exchange(`${server.origin}/api/reload`, { body: '' })).status, 200);
+  await until('a call without pins', async () => {
+    const { result } = await client.call('alpha__echo', {});
+    return result && !('who' in result.structuredContent);
+  });
+  await look();
+});
+
 test('questions, answers and approvals are legs, and a call that runs tells what happened so far', async (t) => {
   const server = await serve(t, { servers: { files: fixtureEntry('legacy', { approve: ['test_elicitation'] }) } });
   const agent = new ModernClient(server.url, { capabilities: { elicitation: { form: {} } } });

@@ -3,6 +3,7 @@
 #include "mcp/server/overrides.h"
 
 #include "mcp/protocol.h"
+#include "wire/json_merge.h"
 
 const struct mcp_override *override_find(const struct mcp_overrides *all, struct span own)
 {
@@ -26,24 +27,9 @@ static void put_comma(struct buf *out, size_t start)
         buf_char(out, ',');
 }
 
-typedef bool compare_fn(struct span raw, struct span text);
-
-/* Is there a pinned argument whose name equals this key, by `compare`? */
-static bool is_pinned_by(const struct mcp_override *o, struct span raw_key, compare_fn *compare)
-{
-    struct json_iter it = json_iter(span_str(o->arguments));
-    BUF_SCOPED key = {0};
-    bool pinned = false;
-
-    json_unescape(&key, raw_key);
-    while (!pinned && json_next(&it))
-        pinned = compare(it.key, buf_view(&key));
-    return pinned;
-}
-
 static bool is_pinned(const struct mcp_override *o, struct span raw_key)
 {
-    return is_pinned_by(o, raw_key, json_string_is);
+    return json_merge_has(span_str(o->arguments), raw_key, json_string_is);
 }
 
 bool override_is_evaded(const struct mcp_override *o, const struct request *r)
@@ -52,7 +38,8 @@ bool override_is_evaded(const struct mcp_override *o, const struct request *r)
         return false;
     struct json_iter it = json_iter(json_get(r->params, "arguments").value);
     while (json_next(&it))
-        if (!is_pinned(o, it.key) && is_pinned_by(o, it.key, json_string_resembles))
+        if (!is_pinned(o, it.key) &&
+            json_merge_has(span_str(o->arguments), it.key, json_string_resembles))
             return true;
     return false;
 }
@@ -145,26 +132,6 @@ void override_put_tool(struct buf *out, const struct mcp_override *o, struct spa
     buf_char(out, '}');
 }
 
-/* The agent's arguments without those that are pinned, then the pinned ones. */
-static void put_arguments(struct buf *out, const struct mcp_override *o, struct span arguments)
-{
-    struct json_iter given = json_iter(arguments), pinned = json_iter(span_str(o->arguments));
-
-    buf_char(out, '{');
-    size_t start = out->n;
-    while (json_next(&given)) {
-        if (is_pinned(o, given.key))
-            continue;
-        put_comma(out, start);
-        buf_span(out, given.member);
-    }
-    while (json_next(&pinned)) {
-        put_comma(out, start);
-        buf_span(out, pinned.member);
-    }
-    buf_char(out, '}');
-}
-
 struct request override_request(const struct mcp_override *o, const struct request *r,
                                 struct buf *params)
 {
@@ -183,7 +150,7 @@ struct request override_request(const struct mcp_override *o, const struct reque
         }
         given = true;
         buf_str(params, "\"arguments\":");
-        put_arguments(params, o, it.value);
+        json_merge_put(params, it.value, span_str(o->arguments));
     }
     if (!given) {
         put_comma(params, 1);
