@@ -7,7 +7,7 @@ import fs from 'node:fs';
 import net from 'node:net';
 import path from 'node:path';
 import { after, before, test } from 'node:test';
-import { exchange, fake, HttpClient, serve, serveAndConnect, sleep, tempDir, until } from './lib.mjs';
+import { exchange, fake, HttpClient, rialto, serve, serveAndConnect, sleep, tempDir, until } from './lib.mjs';
 import { launch } from './browser_chromium_lib.mjs';
 import { LONG, open as openPage, shoot, shows, text, visit } from './page_lib.mjs';
 
@@ -189,6 +189,37 @@ test('calls that wait are approved and refused in every view, with their argumen
   const { result } = await second;
   assert.equal(result.isError, true);
   assert.match(result.content[0].text, /refused by the operator/);
+});
+
+// The numbers of held tools (t1, t2) were not sorted: a decided one went to the top, and who clicked twice at the same
+// place decided about another tool as well. Calls that come meanwhile stand below.
+test('what waits keeps its place when something else is decided', async (t) => {
+  const alpha = { ...fake('--name', 'alpha'), approve: ['echo'] };
+  const { server, client } = await serveAndConnect(t, { servers: { alpha }, lock: { on_change: 'ask' } }, ['alpha__echo']);
+  assert.equal((await rialto(['lock', '-c', server.config], { env: { XDG_RUNTIME_DIR: server.dir } })).code, 0);
+  const lock = path.join(server.dir, 'mcp.lock');
+  const kept = fs.readFileSync(lock, 'utf8').split('\n').filter((line) => !/"(add|ask|error)"/.test(line));
+  fs.writeFileSync(lock, kept.join('\n'));
+  assert.equal((await exchange(`${server.origin}/api/reload`, { body: '' })).status, 200);
+  const page = await open(t, server.origin);
+  const rows = page.locator('#approvals-list li');
+  await rows.nth(2).waitFor();
+  client.call('alpha__echo', {}).catch(() => {});
+  await rows.nth(3).waitFor();
+  // Watched from within the page: what is decided stays for a few seconds only.
+  await page.evaluate(() => {
+    globalThis.orders = [];
+    setInterval(() => {
+      const order = [...document.querySelectorAll('#approvals-list li')].map((li) => li.dataset.approval).join(' ');
+      if (globalThis.orders.at(-1) !== order) globalThis.orders.push(order);
+    }, 20);
+  });
+  const orders = () => page.evaluate(() => globalThis.orders);
+  await rows.nth(2).getByRole('button', { name: /^Refuse/ }).click();
+  await until('the decided one is gone', async () => (await orders()).at(-1).split(' ').length === 3, LONG);
+  const [before, ...more] = await orders();
+  assert.match(before, /^t\d+ t\d+ t\d+ \d+$/);
+  assert.deepEqual(more, [before.split(' ').toSpliced(2, 1).join(' ')]);
 });
 
 // Names, arguments, results, stderr and log lines, each with HTML that would show if it were interpreted.

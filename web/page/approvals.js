@@ -12,7 +12,9 @@ const ARMING = 700; // ms before a button works: it may have just appeared under
 const LINGER = 4000; // ms that a decided call stays, so that the next one does not move under the pointer
 
 const decided = new Map(); // id -> {item, word, at}: shown a little longer
+const places = new Map(); // id -> a number, higher for what came later: ids of calls and tools cannot be compared
 let waiting = new Map(); // id -> {item, json, until}
+let last = 0; // place that was given
 
 function buttons(first) {
   const made = [['Approve', true], ['Refuse', false]].map(([word, approved]) => button(word, async () => {
@@ -47,9 +49,10 @@ function row({ item: first, json }) {
 
 function show() {
   for (const [id, { at }] of decided) if (Date.now() - at > LINGER && !waiting.has(id)) decided.delete(id);
+  for (const id of places.keys()) if (!decided.has(id) && !waiting.has(id)) places.delete(id);
   // In the order in which they came, so that a row keeps its place.
   const all = [...[...decided].filter(([id]) => !waiting.has(id)).map(([, { item }]) => ({ item, json: '' })), ...waiting.values()]
-    .sort((a, b) => Number(a.item.id) - Number(b.item.id));
+    .sort((a, b) => places.get(a.item.id) - places.get(b.item.id));
   $('approvals').hidden = !all.length;
   list($('approvals-list'), all, ({ item }) => item.id, row);
   wait(waiting.size);
@@ -59,6 +62,7 @@ function fill({ value, text }) {
   const raw = parts(tokensOf(text));
   const now = new Map(value.map((item, i) => [item.id, { item, json: pretty(member(raw[i], 'arguments')), until: Date.now() + (item.refused_in_ms ?? 0) }]));
   for (const [id, { item }] of waiting) if (!now.has(id) && !decided.has(id)) decided.set(id, { item, word: 'waits no more', at: Date.now() });
+  for (const id of now.keys()) if (!places.has(id)) places.set(id, ++last);
   if (now.size > waiting.size) put($('spoken'), `${now.size} ${now.size === 1 ? 'call waits' : 'calls wait'} for approval`);
   waiting = now;
   show();
@@ -81,6 +85,7 @@ export function start() {
     if (before && before.pid !== now.pid) { // another process uses the same call numbers again
       waiting.clear();
       decided.clear();
+      places.clear();
       list($('approvals-list'), []);
     }
     look();
