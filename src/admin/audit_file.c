@@ -315,7 +315,9 @@ int audit_file_try(struct audit_file *f)
 
     if (f->syslog)
         return open_file(f);
-    int code = open_file(f);
+    /* The line that could not be written may be longer, and need the next file. */
+    size_t need = f->line.n > sizeof blank ? f->line.n : sizeof blank;
+    int code = line_file_make_room(&f->lines, need);
     if (!code)
         code = file_write_fd(f->lines.fd, span_of(blank, sizeof blank));
     if (f->lines.fd >= 0 && ftruncate(f->lines.fd, (off_t)f->lines.size) && !code)

@@ -66,7 +66,8 @@ static int move(const struct line_file *f, uint64_t from, uint64_t to)
 
 /* Each file gets the next higher number, up to the first number that is free, the oldest file
  * first: a program that is killed in between leaves a gap in the numbers and loses no file. When no
- * number is free, the oldest file is overwritten. */
+ * number is free, the oldest file is overwritten. If the newest file is gone, because somebody
+ * moved it away, a new one is begun all the same. */
 static int rotate(struct line_file *f)
 {
     uint64_t hole = 1;
@@ -76,20 +77,27 @@ static int rotate(struct line_file *f)
         hole++;
     for (; hole > 0 && !code; hole--)
         code = move(f, hole - 1, hole);
-    if (code)
+    if (code && (code != -ENOENT || hole > 0))
         return code;
     close(f->fd);
     f->fd = -1;
     return line_file_open(f);
 }
 
-/* A line that was written only in part is cut off again. */
-int line_file_add(struct line_file *f, struct span lines)
+int line_file_make_room(struct line_file *f, size_t n)
 {
     int code = line_file_open(f);
 
-    if (!code && f->size && f->size + lines.n > f->max)
+    if (!code && f->size && f->size + n > f->max)
         code = rotate(f);
+    return code;
+}
+
+/* A line that was written only in part is cut off again. */
+int line_file_add(struct line_file *f, struct span lines)
+{
+    int code = line_file_make_room(f, lines.n);
+
     if (code)
         return code;
     code = file_write_fd(f->fd, lines);

@@ -24,6 +24,8 @@ struct line_file {
 /* Opens the file unless it is open: readable by its owner only, and no symbolic link. */
 MUST_CHECK int line_file_open(struct line_file *f);
 void line_file_close(struct line_file *f);
+/* Opens the file, and begins the next one if `n` bytes more would be too many for this one. */
+MUST_CHECK int line_file_make_room(struct line_file *f, size_t n);
 /* Appends whole lines; 0, or negative when nothing was written. */
 MUST_CHECK int line_file_add(struct line_file *f, struct span lines);
 /* The path of the n-th older file; 0: of the file itself. */

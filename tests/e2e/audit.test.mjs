@@ -220,6 +220,36 @@ test('on a full disk calls are refused, and made again when there is room; no ha
   assert.match(await verified(run), /^2 lines/);
 });
 
+// logrotate, or a person, moved the file away: at the next rotation there was nothing to move, and from then on every
+// call was executed and its result withheld, until the daemon was started again.
+test('a trail whose file was moved away goes on in a new one', async (t) => {
+  const run = await begin(t, { size: '64KiB' });
+  await run.call('echo', {});
+  fs.renameSync(run.file, `${run.file}.elsewhere`);
+  for (let i = 0; !fs.existsSync(run.file); i++) {
+    assert.ok((await run.call('echo', {})).result, `call ${i}`);
+    assert.ok(i < 500, 'a new file is begun');
+  }
+  const last = JSON.parse(fs.readFileSync(`${run.file}.elsewhere`, 'utf8').split('\n').at(-2));
+  assert.equal(run.lines()[0].seq, last.seq + 1);
+  assert.ok(!fs.existsSync(`${run.file}.1`));
+});
+
+// Whether there is room was tried on the full file alone: a call whose line needs the next one was executed, each time.
+test('when the next file cannot be begun calls are refused before their servers hear of them', async (t) => {
+  const run = await begin(t, { size: '64KiB', keep: 1 });
+  fs.mkdirSync(`${run.file}.1`);
+  let answer;
+  for (let i = 0; (answer = await run.call('echo', {})).result; i++) assert.ok(i < 500, 'the file is full');
+  assert.match(answer.error.message, /audit trail cannot be written/);
+  const refused = await run.call('sleep', { ms: 60_000 });
+  assert.match(refused.error.message, /no call goes unrecorded/);
+  fs.rmdirSync(`${run.file}.1`);
+  assert.ok((await run.call('echo', {})).result);
+  assert.equal(run.lines()[0].missing, 2);
+  assert.equal((await run.command('verify')).code, 0);
+});
+
 test('with on_failure: warn calls go on, and the next line says how many are missing, also after a kill', async (t) => {
   const run = await begin(t, { on_failure: 'warn' });
   await run.call('echo', { message: 'x' });
