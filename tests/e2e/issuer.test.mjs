@@ -5,8 +5,10 @@ import crypto from 'node:crypto';
 import fs from 'node:fs';
 import path from 'node:path';
 import { test } from 'node:test';
-import { bothTypes, exchange, fake, HttpClient, logged, rialto, serve, sleep, tempDir, until } from './lib.mjs';
+import { bothTypes, exchange, fake, HttpClient, load, logged, rialto, serve, sleep, tempDir, until } from './lib.mjs';
 import { pkce, readPage } from './oauth_lib.mjs';
+
+const { refreshAuthorization } = load('@modelcontextprotocol/sdk/client/auth.js');
 
 const json = { 'Content-Type': 'application/json', Accept: bothTypes };
 const form = { 'Content-Type': 'application/x-www-form-urlencoded' };
@@ -146,9 +148,10 @@ test('sign in, use, refresh, revoke', async (t) => {
   assert.notEqual(next.refresh_token, signed.refresh_token);
   assert.equal((await run.enter(next.access_token)).status, 200);
   assert.equal((await run.enter(signed.access_token)).status, 200); // until it expires
-  // Two processes of one agent race: the second gets an access token, but no new refresh token.
+  // Two processes of one agent race: both have the same refresh token then.
   const raced = JSON.parse((await run.refresh(signed)).text);
-  assert.ok(raced.access_token && !raced.refresh_token);
+  assert.notEqual(raced.access_token, next.access_token);
+  assert.equal(raced.refresh_token, next.refresh_token);
   agent.headers.Authorization = `Bearer ${next.access_token}`;
   assert.equal(await agent.text('f__echo', { a: 2 }), '{"a":2}');
 
@@ -160,6 +163,28 @@ test('sign in, use, refresh, revoke', async (t) => {
   assert.equal(JSON.parse((await run.refresh(next, next.refresh_token, { client_id: client })).text).error, 'invalid_grant');
   for (const secret of [signed.access_token, signed.refresh_token, next.access_token, back.code, verifier, PASSWORD])
     assert.ok(!run.server.stderr().includes(secret));
+});
+
+// The second of two processes of an agent got no refresh token, which clients take for "keep yours" (RFC 6749 section
+// 6): they kept the spent one, and when they used it an hour later the whole grant ended as if it had been stolen.
+test('two processes of an agent that renew at the same time stay signed in', async (t) => {
+  const run = await start(t);
+  const signed = await run.signIn();
+  const metadata = JSON.parse((await run.get('/.well-known/oauth-authorization-server')).text);
+  const refresh = (refreshToken) => refreshAuthorization(PUBLIC, {
+    metadata, clientInformation: { client_id: signed.client }, refreshToken, resource: new URL(`${PUBLIC}/mcp`),
+    fetchFn: (url, options) => fetch(String(url).replace(PUBLIC, run.server.origin), options),
+  });
+  const [first, second] = await Promise.all([refresh(signed.refresh_token), refresh(signed.refresh_token)]);
+  assert.notEqual(first.refresh_token, signed.refresh_token);
+  assert.equal(second.refresh_token, first.refresh_token);
+  assert.ok(!fs.readFileSync(path.join(run.state, 'rialto/grants.json'), 'utf8').includes(first.refresh_token));
+  const later = await refresh(second.refresh_token);
+  assert.notEqual(later.refresh_token, second.refresh_token);
+  assert.equal((await run.enter(first.access_token)).status, 200);
+  // An older one is a stolen one, and ends the grant.
+  await assert.rejects(refresh(signed.refresh_token), /sign in again/);
+  assert.equal((await run.enter(later.access_token)).status, 401);
 });
 
 test('what was granted survives a restart, in a file of hashes; an operator sees and revokes it', async (t) => {

@@ -230,7 +230,8 @@ static void by_refresh(struct token_request *r)
         return;
     }
     struct permit unchanged = *p;
-    permits_renew(p, what == PERMIT_CURRENT ? r->fields[F_REFRESH] : SPAN_EMPTY, &access, &refresh);
+    permits_renew(permits, p, what == PERMIT_CURRENT ? r->fields[F_REFRESH] : SPAN_EMPTY, &access,
+                  &refresh);
     if (!answer(r, p, buf_view(&access), buf_view(&refresh)))
         *p = unchanged; /* the agent has the old refresh token, and no other */
 }

@@ -23,16 +23,25 @@ struct permits {
     size_t n_clients, n_codes, n_permits;
     void (*revoked)(void *arg, uint64_t mark);
     void *arg;
+    struct timer forget; /* texts of refresh tokens */
 };
+
+enum { SECRET_BYTES = 32 };
+
+static void put_random(struct buf *out, size_t n)
+{
+    unsigned char random[SECRET_BYTES];
+
+    id_random_bytes(random, n);
+    base64_put_url(out, span_of((const char *)random, n));
+}
 
 /* Appends 256 random bits as text, and computes the hash of that text. */
 static void new_secret(struct buf *out, unsigned char hash[SHA256_N])
 {
-    unsigned char random[32];
     size_t at = out->n;
 
-    id_random_bytes(random, sizeof random);
-    base64_put_url(out, span_of((const char *)random, sizeof random));
+    put_random(out, SECRET_BYTES);
     sha_256(hash, span_from(buf_view(out), at));
 }
 
@@ -139,6 +148,7 @@ void permit_free(struct permit *p)
     mem_free(p->name);
     mem_free(p->scope);
     mem_free(p->resource);
+    explicit_bzero(p->current, sizeof p->current);
     mem_free(p);
 }
 
@@ -165,20 +175,35 @@ static void drop_expired(struct permits *p)
 /* Appends a refresh token of the same family as `spent`; of a new family if `spent` is of none. */
 static void new_refresh(struct permit *permit, struct span spent, struct buf *out)
 {
-    unsigned char random[FAMILY_BYTES];
-
-    if (spent.n == PERMIT_FAMILY_N + PERMIT_TOKEN_SIZE - 1) {
+    if (spent.n == PERMIT_REFRESH_SIZE - 1)
         buf_span(out, span_cut(spent, 0, PERMIT_FAMILY_N));
-    } else {
-        id_random_bytes(random, sizeof random);
-        base64_put_url(out, span_of((const char *)random, sizeof random));
-    }
+    else
+        put_random(out, FAMILY_BYTES);
     sha_256(permit->family, buf_view(out));
-    new_secret(out, permit->refresh);
+    put_random(out, SECRET_BYTES);
     sha_256(permit->refresh, buf_view(out)); /* hash of both parts */
 }
 
-void permits_renew(struct permit *permit, struct span spent, struct buf *access,
+static bool accepts_before(const struct permit *permit, int64_t now)
+{
+    return permit->rotated && now - permit->rotated <= GRACE_MS;
+}
+
+static void forget_texts(struct timer *t)
+{
+    struct permits *p = CONTAINER_OF(t, struct permits, forget);
+    int64_t now = pass_clock();
+
+    LIST_EACH (&p->permits, it) {
+        struct permit *permit = LIST_ENTRY(it, struct permit, node);
+        if (!accepts_before(permit, now))
+            explicit_bzero(permit->current, sizeof permit->current);
+        else if (permit->current[0] && !timer_is_set(t))
+            timer_set(loop_timers(p->loop), t, (uint64_t)GRACE_MS);
+    }
+}
+
+void permits_renew(struct permits *p, struct permit *permit, struct span spent, struct buf *access,
                    struct buf *refresh)
 {
     int64_t now = pass_clock();
@@ -190,11 +215,16 @@ void permits_renew(struct permit *permit, struct span spent, struct buf *access,
     new_secret(access, permit->access[oldest].hash);
     permit->access[oldest].expires = now + PERMIT_ACCESS_S * 1000;
     permit->used = now;
-    if (!spent.n)
+    if (!spent.n) {
+        buf_str(refresh, permit->current);
         return;
+    }
     memcpy(permit->before, permit->refresh, sizeof permit->before);
     permit->rotated = now;
     new_refresh(permit, spent, refresh);
+    snprintf(permit->current, sizeof permit->current, "%s", buf_cstr(refresh));
+    if (!timer_is_set(&p->forget))
+        timer_set(loop_timers(p->loop), &p->forget, (uint64_t)GRACE_MS);
     permit->expires = now + REFRESH_DAYS * DAY_MS;
 }
 
@@ -211,7 +241,7 @@ struct permit *permits_redeem(struct permits *p, struct permit_code *code, struc
     permit->scope = mem_str(code->scope);
     permit->resource = mem_str(code->resource);
     permit->created = pass_clock();
-    permits_renew(permit, SPAN("new"), access, refresh);
+    permits_renew(p, permit, SPAN("new"), access, refresh);
     permit->rotated = 0;
     list_append(&p->permits, &permit->node);
     p->n_permits++;
@@ -250,9 +280,9 @@ struct permit *permits_by_refresh(struct permits *p, struct span token, enum per
         bool last = permit->rotated && sha_same(permit->before, hash, sizeof hash);
         if (!current && !last && !sha_same(permit->family, family, sizeof family))
             continue;
-        *what = current                                     ? PERMIT_CURRENT
-                : last && now - permit->rotated <= GRACE_MS ? PERMIT_JUST_BEFORE
-                                                            : PERMIT_REPLAYED;
+        *what = current                               ? PERMIT_CURRENT
+                : last && accepts_before(permit, now) ? PERMIT_JUST_BEFORE
+                                                      : PERMIT_REPLAYED;
         return permit->expires > now ? permit : NULL;
     }
     return NULL;
@@ -296,6 +326,7 @@ struct permits *permits_open(struct loop *l, void (*revoked)(void *arg, uint64_t
     p->loop = l;
     p->revoked = revoked;
     p->arg = arg;
+    p->forget.fire = forget_texts;
     list_init(&p->clients);
     list_init(&p->codes);
     list_init(&p->permits);
@@ -313,5 +344,6 @@ void permits_close(struct permits *p)
     LIST_EACH_SAFE (&p->clients, it)
         drop_client(p, LIST_ENTRY(it, struct registration, node));
     permit_file_close(p->file);
+    timer_clear(loop_timers(p->loop), &p->forget);
     mem_free(p);
 }

@@ -5,11 +5,12 @@
  * A permit is one sign-in: a family of tokens of one client, for one resource, with one scope. Of
  * tokens and secrets only SHA-256 hashes are kept; tokens have 256 random bits, so a plain hash is
  * enough. The refresh token changes each time that it is used. The previous refresh token is
- * accepted for half a minute more, but gives only an access token: agents run several processes,
- * which race. If it is used later than that, it counts as stolen, and the whole family ends. The
- * same holds for all older refresh tokens of the family: they are recognised by the random text
- * with which all refresh tokens of a family begin. A change is written to the file before it is
- * reported in an answer.
+ * accepted for half a minute more, and gives the current one once more: agents run several
+ * processes, which race. For that long the current one is kept as a text, in memory alone (after a
+ * restart such an answer has no refresh token). If the previous one is used later than that, it
+ * counts as stolen, and the whole family ends. The same holds for all older refresh tokens of the
+ * family: they are recognised by the random text with which all refresh tokens of a family begin. A
+ * change is written to the file before it is reported in an answer.
  *
  * Nouns: permit_, permits_.
  */
@@ -22,6 +23,7 @@
 struct permits;
 
 enum { PERMIT_TOKEN_SIZE = 44, PERMIT_FAMILY_N = 22, PERMIT_ACCESS = 4, PERMIT_ACCESS_S = 3600 };
+enum { PERMIT_REFRESH_SIZE = PERMIT_FAMILY_N + PERMIT_TOKEN_SIZE };
 
 struct permit {
     struct list node;
@@ -37,7 +39,8 @@ struct permit {
     } access[PERMIT_ACCESS];
     unsigned char family[SHA256_N]; /* hash of the first PERMIT_FAMILY_N bytes of refresh tokens */
     unsigned char refresh[SHA256_N], before[SHA256_N];
-    int64_t rotated; /* when `before` was replaced; 0: never */
+    int64_t rotated;                   /* when `before` was replaced; 0: never */
+    char current[PERMIT_REFRESH_SIZE]; /* the refresh token while `before` is accepted; or empty */
 };
 
 /* What an authorization code stands for. It is valid once, for one minute. */
@@ -74,8 +77,9 @@ struct permit *permits_redeem(struct permits *p, struct permit_code *code, struc
 struct permit *permits_by_access(struct permits *p, struct span token, int64_t *expires);
 enum permit_refresh { PERMIT_CURRENT, PERMIT_JUST_BEFORE, PERMIT_REPLAYED };
 struct permit *permits_by_refresh(struct permits *p, struct span token, enum permit_refresh *what);
-/* A new access token and, unless `spent` is empty, a new refresh token that replaces `spent`. */
-void permits_renew(struct permit *permit, struct span spent, struct buf *access,
+/* A new access token and a refresh token: a new one that replaces `spent`; if `spent` is empty the
+ * current one, or none if it is not in memory any more. */
+void permits_renew(struct permits *p, struct permit *permit, struct span spent, struct buf *access,
                    struct buf *refresh);
 void permits_revoke(struct permits *p, struct permit *permit, const char *why);
 struct permit *permits_by_mark(struct permits *p, uint64_t mark);
