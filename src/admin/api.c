@@ -7,6 +7,7 @@
 #include "hub/auth/issuer.h"
 #include "wire/json.h"
 
+#include <errno.h>
 #include <inttypes.h>
 
 /* "/servers/files/stop" */
@@ -128,8 +129,13 @@ static void handle_grants(struct admin *a, struct http_exchange *x, const struct
     if (path->name.n && span_is(path->verb, "revoke")) {
         if (!api_wants_post(x, req))
             return;
-        if (issuer_revoke(issuer, path->name))
+        int code = issuer_revoke(issuer, path->name);
+        if (!code)
             http_respond(x, 200, "application/json", SPAN_EMPTY, SPAN("{}\n"));
+        else if (code != -ENOENT)
+            http_refuse(x, 503, "the grant has ended, but its end cannot be kept",
+                        "it would be valid again after a restart: make room for grants.json in the "
+                        "state folder, and revoke it once more");
         else
             http_refuse(x, 404, "no such grant",
                         "'rialto pair --list' shows them, and so does /api/grants");

@@ -210,6 +210,32 @@ test('what was granted survives a restart, in a file of hashes; an operator sees
   assert.deepEqual(JSON.parse((await again.command('pair', '--list', '--json')).stdout), []);
 });
 
+// On a full disk the command said "no such grant", and again when there was room: the operator could not know that the
+// grant had ended only until the next start. The agent's second try at /oauth/revoke was answered with 200 as well.
+test('a grant whose end cannot be kept: that is said, and the next try keeps it', async (t) => {
+  const run = await start(t);
+  const signed = [await run.signIn(), await run.signIn()];
+  const file = path.join(run.state, 'rialto/grants.json');
+  const kept = fs.readFileSync(file);
+  fs.rmSync(file);
+  fs.mkdirSync(path.join(file, 'in the way'), { recursive: true });
+  const [, id] = (await run.command('pair', '--list')).stdout.match(/^(\w{16}) /m);
+  for (const _ of 'ab') {
+    const { code, stderr } = await run.command('pair', '--revoke', id);
+    assert.equal(code, 1);
+    assert.match(stderr, /has ended, but its end cannot be kept/);
+    const fields = { client_id: signed[1].client, token: signed[1].refresh_token };
+    assert.equal((await run.post('/oauth/revoke', fields)).status, 503);
+  }
+  fs.rmSync(file, { recursive: true });
+  fs.writeFileSync(file, kept, { mode: 0o600 });
+  assert.equal((await run.command('pair', '--revoke', id)).code, 0);
+  assert.match((await run.command('pair', '--revoke', id)).stderr, /no such grant/);
+  await run.server.stop();
+  const again = await start(t, {}, { state: run.state });
+  for (const { access_token: token } of signed) assert.equal((await again.enter(token)).status, 401);
+});
+
 test('a file of grants that makes no sense is kept as it is, and nobody signs in', async (t) => {
   const state = tempDir();
   fs.mkdirSync(path.join(state, 'rialto'));

@@ -6,6 +6,8 @@
 #include "base/mem.h"
 #include "wire/json_out.h"
 
+#include <errno.h>
+
 #define METADATA        "/.well-known/oauth-authorization-server"
 #define METADATA_OPENID "/.well-known/openid-configuration"
 
@@ -208,17 +210,18 @@ void issuer_put_grants(struct buf *out, const struct issuer *i)
     buf_char(out, ']');
 }
 
-bool issuer_revoke(struct issuer *i, struct span id)
+int issuer_revoke(struct issuer *i, struct span id)
 {
     struct permit *p = NULL;
 
-    while (i->permits && (p = permits_next(i->permits, p))) {
-        if (!span_is(id, p->id))
-            continue;
+    while (i->permits && (p = permits_next(i->permits, p)))
+        if (span_is(id, p->id))
+            break;
+    if (p)
         permits_revoke(i->permits, p, "revoked by an operator");
-        return permits_save(i->permits) == 0;
-    }
-    return false;
+    else if (!i->permits || !permits_is_unsaved(i->permits))
+        return -ENOENT;
+    return permits_save(i->permits) ? -EIO : 0;
 }
 
 /* --- metadata --- */

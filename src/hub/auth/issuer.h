@@ -37,7 +37,8 @@ void issuer_handle(struct issuer *i, struct http_exchange *x, const struct http_
 bool issuer_put_code(struct issuer *i, char out[PAIRING_CODE_SIZE]);
 /* What was granted, as a JSON array. */
 void issuer_put_grants(struct buf *out, const struct issuer *i);
-/* End the grant with this id. False: there is no such grant, or its end could not be saved. */
-bool issuer_revoke(struct issuer *i, struct span id);
+/* End the grant with this id. -ENOENT: there is none; -EIO: the end could not be saved. If the last
+ * save failed, an unknown id counts as that of a grant that has ended without being saved. */
+MUST_CHECK int issuer_revoke(struct issuer *i, struct span id);
 
 #endif

@@ -266,10 +266,11 @@ void issuer_handle_revoke(struct issuer *i, struct http_exchange *x, const struc
         struct permit *p = permits_by_refresh(i->permits, token, &what);
         if (!p)
             p = permits_by_access(i->permits, token, &expires);
-        if (p && span_is(r.id, p->client)) {
+        bool own = p && span_is(r.id, p->client);
+        if (own)
             permits_revoke(i->permits, p, "revoked by the agent");
+        if (own || permits_is_unsaved(i->permits))
             code = permits_save(i->permits);
-        }
         /* If the file was not saved, the token would be valid again after a restart. */
         if (code)
             issuer_refuse(x, 503, "server_error", "the end of the grant cannot be kept");

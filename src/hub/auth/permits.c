@@ -24,6 +24,7 @@ struct permits {
     void (*revoked)(void *arg, uint64_t mark);
     void *arg;
     struct timer forget; /* texts of refresh tokens */
+    bool unsaved;        /* the last write failed */
 };
 
 enum { SECRET_BYTES = 32 };
@@ -316,7 +317,15 @@ struct permit *permits_next(const struct permits *p, const struct permit *before
 
 int permits_save(struct permits *p)
 {
-    return permit_file_write(p->file, &p->clients, &p->permits);
+    int code = permit_file_write(p->file, &p->clients, &p->permits);
+
+    p->unsaved = code != 0;
+    return code;
+}
+
+bool permits_is_unsaved(const struct permits *p)
+{
+    return p->unsaved;
 }
 
 struct permits *permits_open(struct loop *l, void (*revoked)(void *arg, uint64_t mark), void *arg)

@@ -57,6 +57,8 @@ struct permits *permits_open(struct loop *l, void (*revoked)(void *arg, uint64_t
 void permits_close(struct permits *p);
 /* Write the file; a failed write is logged. */
 MUST_CHECK int permits_save(struct permits *p);
+/* Did the last write fail? What has ended since the one before is on disk still. */
+bool permits_is_unsaved(const struct permits *p);
 
 /* --- clients --- */
 
