@@ -112,6 +112,9 @@ test('metadata, on every path that clients try, for pages of every site', async 
       scopes_supported: ['mcp', 'mcp:small'], authorization_response_iss_parameter_supported: true, client_id_metadata_document_supported: true,
     });
   }
+  // Every address that begins with these words had the document.
+  for (const where of ['/.well-known/oauth-authorization-serverXYZ', '/.well-known/openid-configuration-other'])
+    assert.equal((await run.get(where)).status, 404, where);
   const challenge = await run.enter('nonsense');
   assert.equal(challenge.headers['www-authenticate'], `Bearer resource_metadata="${PUBLIC}/.well-known/oauth-protected-resource/mcp", scope="mcp", error="invalid_token", error_description="it is not known here"`);
   const about = JSON.parse((await run.get('/.well-known/oauth-protected-resource/mcp/f')).text);

@@ -327,11 +327,18 @@ const char *const issuer_paths[] = {
     NULL,
 };
 
+static bool is_at(size_t k, struct span path)
+{
+    struct span own = span_str(endpoints[k].path);
+
+    return span_starts(path, own) &&
+           (path.n == own.n || (endpoints[k].below && path.p[own.n] == '/'));
+}
+
 void issuer_handle(struct issuer *i, struct http_exchange *x, const struct http_request *req)
 {
     for (size_t k = 0; i->on && k < COUNT_OF(endpoints); k++) {
-        struct span own = span_str(endpoints[k].path);
-        if (!span_eq(req->path, own) && !(endpoints[k].below && span_starts(req->path, own)))
+        if (!is_at(k, req->path))
             continue;
         if (endpoints[k].post && !span_is(req->method, "POST"))
             http_refuse_with(x, 405, SPAN("Allow: POST\r\n"), "method not allowed",
