@@ -167,9 +167,10 @@ void sessions_handle_pages(struct admin *a, struct http_exchange *x, const struc
                            const struct api_path *path);
 
 /* --- stateless.c --- */
-/* Append the callers of the last minutes that have no session: as rows of /api/sessions; as ids. */
+/* Append the callers of the last minutes that have no session: as rows of /api/sessions; as a text
+ * that changes with them. */
 void stateless_put(struct buf *out, const struct admin *a);
-void stateless_put_ids(struct buf *out, const struct admin *a);
+void stateless_put_digest(struct buf *out, const struct admin *a);
 
 /* --- task_rows.c --- */
 /* The tasks that servers run. */

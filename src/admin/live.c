@@ -12,9 +12,13 @@
 enum {
     READERS_MAX = 64,
     READER_MAX = 1 << 20, /* bytes that wait for one reader */
-    GAP = 250,            /* ms between two messages of one kind */
-    MINUTE = 60 * 1000,
-    BEAT = 25 * 1000, /* ms between two signs of life */
+    GAP = 250,            /* ms between two messages of one kind, unless `gaps` has another */
+    BEAT = 25 * 1000,     /* ms between two signs of life */
+};
+
+static const uint64_t gaps[LIVE_KINDS] = {
+    [LIVE_SESSIONS] = 2 * 1000, /* each call changes them, and pages fetch the whole list */
+    [LIVE_NUMBERS] = 60 * 1000,
 };
 
 struct live {
@@ -57,7 +61,7 @@ void live_mark(struct live *l, enum live_kind kind)
 {
     if (!l || !l->n_readers)
         return;
-    if (throttle_mark(&l->throttle, kind, kind == LIVE_NUMBERS ? MINUTE : GAP, clock_of(l)->now))
+    if (throttle_mark(&l->throttle, kind, gaps[kind] ? gaps[kind] : GAP, clock_of(l)->now))
         set_timer(l);
 }
 
@@ -66,6 +70,7 @@ static void mark_call(struct live *l, uint64_t id)
     news_add_call(l->news, id);
     live_mark(l, LIVE_CALLS);
     live_mark(l, LIVE_SERVERS); /* their counts change */
+    live_mark(l, LIVE_SESSIONS);
 }
 
 static const char *on_opened(struct tap *self, const struct call *c, const struct request *q)
@@ -76,8 +81,6 @@ static const char *on_opened(struct tap *self, const struct call *c, const struc
     if (!call_concerns_people(c))
         return NULL;
     mark_call(l, c->handle);
-    if (!c->caller->session)
-        live_mark(l, LIVE_SESSIONS); /* such a caller is known only by its calls */
     return NULL;
 }
 

@@ -219,8 +219,9 @@ static void put_sessions(struct buf *out, const struct admin *a)
 {
     for (const struct session_list_entry *e = NULL;
          (e = session_list_next(bridge_sessions(a->bridge), e));)
-        buf_printf(out, "%s %s ", e->label, e->client ? e->client : "");
-    stateless_put_ids(out, a);
+        buf_printf(out, "%s %s %" PRIu64 " %" PRIu64 " %zu ", e->label, e->client ? e->client : "",
+                   e->last, e->calls, *e->open);
+    stateless_put_digest(out, a);
 }
 
 /* Has the list changed? Some kinds are marked whenever anything near them changes, so what their

@@ -93,11 +93,12 @@ void stateless_put(struct buf *out, const struct admin *a)
         put(out, a, &found[i]);
 }
 
-void stateless_put_ids(struct buf *out, const struct admin *a)
+void stateless_put_digest(struct buf *out, const struct admin *a)
 {
     struct stateless found[CALLERS_MAX];
     size_t n = find(found, a);
 
     for (size_t i = 0; i < n; i++)
-        buf_printf(out, "%016" PRIx64 " ", found[i].id);
+        buf_printf(out, "%016" PRIx64 " %" PRIu64 " %" PRIu64 " %" PRIu64 " ", found[i].id,
+                   found[i].last->id, found[i].calls, found[i].open);
 }

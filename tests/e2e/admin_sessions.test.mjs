@@ -28,11 +28,36 @@ test('sessions by HTTP: who, how many calls, and ended by the operator', async (
   const left = stream.next('sessions');
   assert.equal((await post(server, `/api/sessions/${row.id}/end`)).status, 200);
   await left;
+  await until('it is gone', async () => (await sessions(server)).length === 1);
   assert.deepEqual((await sessions(server)).map((r) => r.client.name), ['raw']);
   assert.equal((await other.post({ jsonrpc: '2.0', id: 9, method: 'tools/list' })).status, 404);
   assert.equal((await client.call('alpha__echo', { message: 'x' })).result.structuredContent.message, 'x');
   assert.equal((await post(server, `/api/sessions/${row.id}/end`)).status, 404);
   assert.equal((await get(server, `/api/sessions/${row.id}/end`)).status, 405);
+});
+
+// The page was told of agents that came and went, not of what they did: "Calls" stood still and "Last seen" grew while
+// an agent was calling. It is told now, but not of each call.
+test('who reads the events hears that a session calls, every two seconds at most', async (t) => {
+  const { server, client } = await serveAndConnect(t, one, ['alpha__echo']);
+  const modern = new ModernClient(server.url);
+  for (const agent of [client, modern]) {
+    await agent.call('alpha__echo', {});
+    const [before] = (await sessions(server)).filter((r) => (r.era === 'stateless') === (agent === modern));
+    const stream = await events(t, server);
+    const calls = async () => (await sessions(server)).find((r) => r.id === before.id).calls;
+    const began = Date.now();
+    const first = stream.next('sessions');
+    await agent.call('alpha__echo', {});
+    await first;
+    assert.equal(await calls(), before.calls + 1);
+    const last = stream.next('sessions');
+    for (let i = 0; i < 10; i++) await agent.call('alpha__echo', {});
+    await last;
+    assert.equal(await calls(), before.calls + 11);
+    assert.ok(stream.of('sessions').length <= 1 + (Date.now() - began) / 1900, `${stream.of('sessions').length}`);
+    stream.close();
+  }
 });
 
 test('sessions by WebSocket and by HTTP+SSE', async (t) => {
