@@ -106,14 +106,16 @@ static void put_raw(struct buf *out, const char *name, struct span json)
         json_out_text(out, name, buf_view(&shown));
 }
 
-static void put_lock(struct buf *out, const struct admin *a, const char *alias)
+static void put_lock(struct buf *out, const struct admin *a, const char *alias,
+                     const struct sight *s)
 {
     const struct lock *lock = bridge_lock(a->bridge);
 
     json_out_open(out, "lock", '{');
     json_out_open(out, "held", '[');
     for (const struct lock_held *h = NULL; (h = lock_next(lock, h));) {
-        if (strcmp(h->server, alias) != 0)
+        if (strcmp(h->server, alias) != 0 ||
+            !sight_shows_call(s, span_str(alias), OP_CALL_TOOL, span_str(h->tool)))
             continue;
         json_out_open(out, NULL, '{');
         json_out_redacted(out, "tool", span_str(h->tool));
@@ -138,7 +140,8 @@ static void put_inside(struct buf *out, const struct admin *a, const char *alias
     json_out_redacted(out, "entry_file", span_str(entry.n ? file : NULL));
 }
 
-static void put_details(struct buf *out, const struct admin *a, const struct provider *p)
+static void put_details(struct buf *out, const struct admin *a, const struct provider *p,
+                        const struct sight *s)
 {
     const struct mcp_provider *server = bridge_mcp_provider(p);
     const char *instructions = server ? mcp_provider_instructions(server) : NULL;
@@ -148,7 +151,7 @@ static void put_details(struct buf *out, const struct admin *a, const struct pro
     put_raw(out, "capabilities", server ? mcp_provider_capabilities(server) : SPAN_EMPTY);
     json_out_redacted(out, "instructions", span_str(instructions));
     put_instances(out, a, p->alias);
-    put_lock(out, a, p->alias);
+    put_lock(out, a, p->alias, s);
 }
 
 static void show_server(const struct admin *a, struct http_exchange *x, int status,
@@ -160,7 +163,7 @@ static void show_server(const struct admin *a, struct http_exchange *x, int stat
 
     if (p) {
         status_put_server(&row, a, p);
-        put_details(&more, a, p);
+        put_details(&more, a, p, s);
     } else if (absent) {
         servers_put_absent(&row, a, absent);
     }

@@ -7,6 +7,7 @@ import { test } from 'node:test';
 import {
   exchange, HttpClient, logged, rialto, root, serve, StdioClient, rialtoBin, tempDir, until, writeConfig,
 } from './lib.mjs';
+import { get, tokenEntry } from './admin_lib.mjs';
 
 const tool = (name, more = {}) => ({ name, description: `It is ${name}.`, inputSchema: { type: 'object', properties: {} }, ...more });
 const good = [tool('again'), tool('read'), tool('write', { annotations: { destructiveHint: true } })];
@@ -146,6 +147,18 @@ test('ask: held with its differences, approved one by one, exactly as shown, and
   await until('both again', async () => (await list()).length === 2);
   await seen(client, 's__again', 's__write');
   assert.equal((await exchange(`${server.origin}/api/approvals/${read.id}`, { body: '{"approved":true}' })).status, 404);
+});
+
+// /api/servers/NAME named all tools that are held: a viewer of a view read the names of tools that the view hides.
+test('a viewer of a view is told only of held tools that the view has', async (t) => {
+  const tokens = [tokenEntry('op', 'op-token-0123456789'), tokenEntry('eve', 'eve-token-0123456789', { role: 'viewer', view: 'v' })];
+  const p = place({ views: { v: { servers: ['s'], allow: ['read'] } }, auth: { tokens } });
+  await p.run('lock');
+  p.offer(bad);
+  const server = await daemon(t, p);
+  const held = async (token) => (await get(server, '/api/servers/s', { token })).json.lock?.held.map((h) => h.tool).sort().join();
+  await until('both', async () => await held('op-token-0123456789') === 'fresh,read');
+  assert.equal(await held('eve-token-0123456789'), 'read');
 });
 
 test('warn: offered, and told', async (t) => {
