@@ -147,11 +147,7 @@ void page_heard(struct page *p)
 
 void page_attach(struct page *p, struct pipe *pipe)
 {
-    if (p->silent) { /* it has reconnected */
-        if (p->life) /* else the ping ended with the last connection */
-            page_request_free(p->life);
-        p->silent = false;
-    }
+    p->silent = false;
     pipe->page = p;
     page_heard(p);
     p->came_at = p->heard_at;
@@ -161,6 +157,8 @@ void page_attach(struct page *p, struct pipe *pipe)
     log_debug("browser", "session %s: a page came by %s", p->session->id, p->dialect->name);
     session_touch(p->session);
     grants_recall(p->session, p);
+    if (p->life)
+        page_request_ask_life(p, 0);
     if (p->dialect->answers_list)
         timer_set(timers_of(p), &p->reread, REREAD_MS);
     if (p->n_tools)

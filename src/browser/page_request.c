@@ -107,8 +107,8 @@ void page_request_lives(struct page *p, bool pong)
         page_request_free(p->life);
     LIST_EACH (&p->requests, it) {
         struct page_request *r = LIST_ENTRY(it, struct page_request, in_page);
-        if (r->held.n && page_pipe(p))
-            pipe_send(page_pipe(p), buf_view(&r->held), true);
+        if (r->held.n && (r->pipe = page_pipe(p)))
+            pipe_send(r->pipe, buf_view(&r->held), true);
         r->held.n = 0;
     }
     if (was_silent)
@@ -185,6 +185,9 @@ struct page_request *page_request_ask(struct page *p, enum page_request_kind kin
 void page_request_ask_life(struct page *p, uint64_t timeout)
 {
     timeout = timeout ? timeout : LIFE_MS;
+    /* A ping on a connection that is not the newest any more says nothing about the newest. */
+    if (p->life && p->life->pipe != page_pipe(p))
+        page_request_free(p->life);
     /* A ping that was not answered in time is still pending: its timer is set again. */
     if (p->life && !timer_is_set(&p->life->timer))
         timer_set(timers_of(p), &p->life->timer, timeout);

@@ -45,8 +45,8 @@ struct page_request *page_request_ask(struct page *p, enum page_request_kind kin
 struct page_request *page_request_call(struct page *p, struct span params, uint64_t timeout);
 #define PAGE_SILENT                                                                                \
     "The page does not answer: it was left, is frozen in the background, or knows no `ping`"
-/* Sends a ping, unless one is not answered yet or the dialect has none. The page has `timeout` ms
- * to answer; 0: as long as a call waits for the answer. */
+/* Sends a ping, unless one on the newest connection is not answered yet or the dialect has none.
+ * The page has `timeout` ms to answer; 0: as long as a call waits for the answer. */
 void page_request_ask_life(struct page *p, uint64_t timeout);
 /* The page answered a request of ours; `pong`: it was a ping. Sends the calls that waited. */
 void page_request_lives(struct page *p, bool pong);

@@ -5,7 +5,7 @@ import assert from 'node:assert/strict';
 import fs from 'node:fs';
 import test from 'node:test';
 import { rialtoBin, tempDir, until, within } from './lib.mjs';
-import { agent, atOnce, everyDialect, greet, page, serveBrowser, text } from './browser_lib.mjs';
+import { agent, atOnce, everyDialect, greet, page, post, serveBrowser, stream, text } from './browser_lib.mjs';
 import { launch, site } from './browser_chromium_lib.mjs';
 
 /** The message of a failed call, which must come long before the call's timeout of 60 s. */
@@ -68,6 +68,51 @@ test('a page that did not answer, lost its connection and comes back', async (t)
   (await page(t, server, 'S', [greet], '&clientId=tab')).answer(() => text('Hi again'));
   await client.waitFor('greet');
   assert.equal((await client.call('greet', {})).result.content[0].text, 'Hi again');
+});
+
+// The user followed a link while a call waited for the sign of life of the page before: the next document of the site
+// opened its stream, but was never asked. The page was taken for silent, and its tools were gone, for good.
+test('a page by events whose stream replaces one that owes an answer to a ping', async (t) => {
+  const server = await serveBrowser(t);
+  const where = '/message?sessionId=S';
+  /** A document that opens the stream of the session's page, and answers while `live`. */
+  const open = async (said) => {
+    const events = await stream(t, server, '/events?sessionId=S&clientType=browser');
+    const document = { live: true, events };
+    let seen = 0;
+    const look = setInterval(() => {
+      for (const { data } of events.events().slice(seen)) {
+        seen++;
+        if (document.live && isPing(data)) post(server, where, pong(data));
+        if (document.live && isCall(data)) post(server, where, { jsonrpc: '2.0', id: data.id, ...text(said) });
+      }
+    }, 5);
+    t.after(() => clearInterval(look));
+    await post(server, where, { jsonrpc: '2.0', id: 'r', method: 'tools/register', params: { tools: [greet] } });
+    return document;
+  };
+  const first = await open('Hi');
+  const client = await agent(server, 'S');
+  assert.equal(await client.text('greet'), 'Hi');
+  await new Promise((resolve) => { setTimeout(resolve, 200); });
+  first.live = false; // frozen, with its stream still open
+  const waiting = client.text('greet');
+  await until('the ping', () => isPing(first.events.events().at(-1).data));
+  await open('Hi again');
+  assert.equal(await within(20_000, 'the call', waiting), 'Hi again');
+  first.events.close();
+  await new Promise((resolve) => { setTimeout(resolve, 2000); });
+  assert.deepEqual(await client.toolNames(), ['greet']);
+  assert.equal(await client.text('greet'), 'Hi again');
+  // The newest connection is lost while it owes an answer: the one before it is the page's again.
+  const third = await open('Hi at last');
+  assert.equal(await client.text('greet'), 'Hi at last');
+  await new Promise((resolve) => { setTimeout(resolve, 200); });
+  third.live = false;
+  const last = client.text('greet');
+  await until('the ping', () => isPing(third.events.events().at(-1).data));
+  third.events.close();
+  assert.equal(await within(20_000, 'the last call', last), 'Hi again');
 });
 
 test('a page that has taken a call has the time of the call, and those that come meanwhile wait for it', async (t) => {
