@@ -481,7 +481,7 @@ struct conductor *conductor_new(struct loop *loop, const struct conductor_option
     hop_init(&c->up, c, HOP_UPSTREAM, "Client");
     c->components = MEM_ARRAY(struct hop *, c->n + 1);
     for (size_t i = 0; i < c->n; i++) {
-        char label[16];
+        char label[ACP_LABEL_SIZE];
         snprintf(label, sizeof label, "Proxy(%u)", (unsigned)i % 10000);
         bool agent = c->mode == CONDUCT_AGENT && i + 1 == c->n;
         c->components[i] = MEM_NEW(struct hop);

@@ -14,6 +14,7 @@
 #include "acp/command_line.h"
 #include "acp/flow.h"
 #include "acp/stderr_tail.h"
+#include "acp/trace.h"
 #include "acp/words.h"
 #include "base/list.h"
 #include "base/map.h"
@@ -30,7 +31,7 @@ struct greeting;
 struct hop {
     struct conductor *c;
     int index;
-    char label[16]; /* "Client", "Proxy(0)", "Agent" */
+    char label[ACP_LABEL_SIZE]; /* "Client", "Proxy(0)", "Agent" */
     struct stream *stream;
     struct lines lines;
     struct buf discard; /* takes what is written after the neighbour has gone */

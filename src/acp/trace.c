@@ -9,11 +9,12 @@
 #include "wire/json_out.h"
 #include "wire/rpc.h"
 
+#include <stdio.h>
 #include <time.h>
 
-/* Both ends of a request, for the event that the answer gets. */
+/* Both ends of a request, for the event of its answer; a process may be gone before that. */
 struct traced {
-    const char *from, *to; /* labels live as long as the conductor */
+    char from[ACP_LABEL_SIZE], to[ACP_LABEL_SIZE];
 };
 
 enum { TRACED_MAX = 65536, METHOD_SHOWN = 80 };
@@ -85,7 +86,8 @@ uint64_t acp_trace_call(struct acp_trace *t, bool request, bool mcp, const char 
     put_ends(&out, from, to);
     if (request && t->open.n < TRACED_MAX) {
         struct traced *entry = MEM_NEW(struct traced);
-        *entry = (struct traced){from, to};
+        snprintf(entry->from, sizeof entry->from, "%s", from);
+        snprintf(entry->to, sizeof entry->to, "%s", to);
         id = ++t->last;
         idmap_put(&t->open, id, entry);
         buf_printf(&out, ",\"id\":\"%llu\"", (unsigned long long)id);

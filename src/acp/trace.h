@@ -15,6 +15,7 @@
 
 struct acp_trace;
 
+enum { ACP_LABEL_SIZE = 16 }; /* of "Client", "Proxy(0)", with the byte that ends it */
 enum trace_arrow { TRACE_SENT, TRACE_RECEIVED, TRACE_STDERR };
 
 struct acp_trace_sinks {

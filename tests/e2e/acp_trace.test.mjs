@@ -4,7 +4,7 @@ import assert from 'node:assert/strict';
 import fs from 'node:fs';
 import { test } from 'node:test';
 import { agent, Conductor, open, proxy } from './acp_lib.mjs';
-import { tempDir, until } from './lib.mjs';
+import { sleep, tempDir, until } from './lib.mjs';
 
 function traceFile() {
   const file = `${tempDir()}/trace.jsons`;
@@ -138,5 +138,39 @@ test('the live viewer shows every message', async (t) => {
   ]);
   assert.deepEqual(seen.filter((l) => /cancel/.test(l)), there('$/cancel_request', ...ends));
   assert.match(events.find((e) => e.method === '_test/echo').params, /^\(4000\d\d bytes, too long to be shown\)$/);
+  await c.stop(0);
+});
+
+// A proxy that is asked in the wrong dialect is started again and its first process dismissed. The answer to what that
+// process had asked was traced with the name of freed memory.
+test('a request of a process that was dismissed meanwhile is traced to its end', async (t) => {
+  const folder = tempDir();
+  fs.writeFileSync(`${folder}/proxy.mjs`, `import fs from 'node:fs';
+    import readline from 'node:readline';
+    const say = (m) => process.stdout.write(JSON.stringify({ jsonrpc: '2.0', ...m }) + '\\n');
+    let init;
+    readline.createInterface({ input: process.stdin }).on('line', (line) => {
+      const m = JSON.parse(line);
+      if (m.method === 'proxy/initialize') {
+        fs.writeFileSync('${folder}/first', String(process.pid));
+        say({ id: 77, method: '_vendor/hello', params: {} });
+        setTimeout(() => say({ id: m.id, error: { code: -32601, message: 'Method not found' } }), 100);
+      } else if (m.method === '_proxy/initialize') {
+        init = m.id;
+        say({ id: 1, method: '_proxy/successor', params: { method: 'initialize', params: m.params } });
+      } else if (m.id === 1 && m.result) say({ id: init, result: m.result });
+    });`);
+  const trace = traceFile();
+  const c = new Conductor(t, ['--trace', trace.file, 'agent', `'${process.execPath}' ${folder}/proxy.mjs`, agent()]);
+  let answerHello;
+  c.answer = () => new Promise((resolve) => { answerHello = resolve; });
+  await c.initialize();
+  const first = fs.readFileSync(`${folder}/first`, 'utf8');
+  await until('the end of the first process', () => !fs.existsSync(`/proc/${first}`));
+  await sleep(200);
+  answerHello({});
+  const hello = () => story(trace.read()).filter((l) => l.includes('_vendor/hello'));
+  await until('the answer', () => hello().length > 1);
+  assert.deepEqual(hello(), [...there('_vendor/hello', 'Proxy(0)', 'Client'), ...there('_vendor/hello answered', 'Client', 'Proxy(0)')]);
   await c.stop(0);
 });
