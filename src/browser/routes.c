@@ -295,7 +295,7 @@ static void on_message(struct web_request *w)
         return;
     }
     s.key = w->client.n ? w->client : SPAN(SSE_KEY);
-    s.agent = agent_find(w->browser, w->client, w->session);
+    s.agent = w->offers_only ? NULL : agent_find(w->browser, w->client, w->session);
     if (!s.session && s.agent)
         s.session = s.agent->session;
     if (s.session && !(s.agent && w->client.n))

@@ -544,6 +544,31 @@ test('flow 13: a site that may offer tools cannot be an agent by any dialect', a
   assert.equal((await exchange(`${server.origin}/sessions`, { method: 'GET', headers: near })).status, 200);
 });
 
+// What such a site posted with the name of an agent's session counted as the agent's: it could send an agent answers that
+// nobody had given, with ids of its choice, and end the agent's stay in its session.
+test('flow 13: a site that may offer tools cannot post as an agent that is there', async (t) => {
+  const server = await serveBrowser(t, { browser: { origins: ['https://app.example.com'] } });
+  await page(t, server, 'S', [greet]);
+  const named = await stream(t, server, '/events?sessionId=S&clientType=agent&clientId=mine');
+  const other = await stream(t, server, '/events?sessionId=S&clientType=agent');
+  const agents = async () => JSON.parse((await exchange(`${server.origin}/sessions`, { method: 'GET' })).text).sessions[0].agentCount;
+  assert.equal(await agents(), 2);
+  const site = { Origin: 'https://app.example.com' };
+  for (const query of ['sessionId=S&clientId=mine', 'sessionId=S']) {
+    for (const method of ['ping', 'session/leave']) {
+      await post(server, `/message?${query}`, { jsonrpc: '2.0', id: `forged-${method}`, method }, site);
+    }
+    await post(server, '/message', { jsonrpc: '2.0', id: 'forged', method: 'ping' },
+      { ...site, 'X-Session-ID': 'S', ...(query.includes('mine') ? { 'X-Client-ID': 'mine' } : {}) });
+  }
+  await page(t, server, 'S', [{ ...greet, name: 'another' }]);
+  for (const heard of [named, other]) {
+    await heard.find('the news', (e) => e.data.method === 'tools/updated' && e.data.params.tools.length === 2);
+    assert.ok(!heard.text.includes('forged'), heard.text);
+  }
+  assert.equal(await agents(), 2);
+});
+
 test('flow 13, pairing: who has no token stays out', async (t) => {
   const state = tempDir();
   const server = await serveBrowser(t, { browser: { pairing: true } }, { state });
