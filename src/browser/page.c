@@ -202,11 +202,19 @@ static void replace_text(char **text, struct span object, const char *key)
     *text = shown.n ? mem_span(buf_view(&shown)) : NULL;
 }
 
+/* After the origin, an address has nothing that could make it one of another host. */
+static bool is_within(struct span url, struct span origin)
+{
+    struct span rest = span_from(url, origin.n);
+
+    return span_starts(url, origin) && (!rest.n || strchr("/?#", rest.p[0]));
+}
+
 void page_introduce(struct page *p, struct span object)
 {
     replace_text(&p->title, object, "title");
     replace_text(&p->url, object, "url");
-    if (p->url && p->origin && !span_starts(span_str(p->url), span_str(p->origin))) {
+    if (p->url && p->origin && !is_within(span_str(p->url), span_str(p->origin))) {
         mem_free(p->url);
         p->url = NULL;
     }

@@ -49,6 +49,27 @@ test('title, address and origin: in lists, descriptions, /sessions, /status and 
   await until('gone', async () => JSON.parse(await client.text('list_pages')).pages.length === 1);
 });
 
+// An address only had to begin with the site's origin: a page of bank.co passed for one of bank.com.
+test('the address of a page is one of its own site', async (t) => {
+  const origin = 'https://bank.co';
+  const server = await serveBrowser(t, { browser: { origins: [origin] } });
+  const client = await agent(server);
+  const address = async (session, url) => {
+    const socket = await tab(t, server, session, { origin, title: 'Bank', url });
+    const pages = JSON.parse(await client.text('list_pages')).pages;
+    socket.ws.terminate();
+    return pages.find((p) => p.session === session).url;
+  };
+  await tab(t, server, 'S', shop);
+  await client.waitFor('list_pages');
+  for (const [n, rest] of ['m/login', 'm', '.evil.example/', ':8443/', '@evil.example/', '\\.evil.example/'].entries()) {
+    assert.equal(await address(`wrong-${n}`, origin + rest), undefined, rest);
+  }
+  for (const [n, rest] of ['', '/', '/login', '?a=1', '#top'].entries()) {
+    assert.equal(await address(`right-${n}`, origin + rest), origin + rest);
+  }
+});
+
 test('two pages of one session with the same tool, and a page that says nothing of itself', async (t) => {
   const server = await serveBrowser(t);
   await tab(t, server, 'S', shop);
