@@ -193,14 +193,22 @@ struct endpoint *endpoints_at(struct endpoints *e, const struct caller *caller,
     return found ? found : add(e, caller, host->view, NULL, *host, "?session")->endpoint;
 }
 
-size_t endpoints_sessions_at(const struct endpoints *e, const struct view *v)
+size_t endpoints_sessions(const struct endpoints *e)
 {
     size_t n = 0;
 
     LIST_EACH (&e->open, it)
-        if (entry(it)->endpoint && (!v || entry(it)->view == v))
+        if (entry(it)->endpoint)
             n += endpoint_sessions(entry(it)->endpoint);
     return n;
+}
+
+bool endpoints_in_use(const struct endpoints *e, const struct view *v)
+{
+    LIST_EACH (&e->open, it)
+        if (entry(it)->endpoint && entry(it)->view == v && endpoint_in_use(entry(it)->endpoint))
+            return true;
+    return false;
 }
 
 void endpoints_leave(struct endpoints *e, const struct view *v)

@@ -46,7 +46,9 @@ void endpoints_show(const struct endpoints *e, inherited_show_fn *show, void *ar
 void endpoints_show_parked(struct endpoints *e, modern_parked_fn *show, void *arg);
 void endpoints_end_streams(struct endpoints *e);
 void endpoints_pass(struct endpoints *e, uint64_t session, struct span message);
-/* The number of sessions at the endpoints to this view; NULL: at all endpoints. */
-size_t endpoints_sessions_at(const struct endpoints *e, const struct view *v);
+/* The number of sessions at all endpoints. */
+size_t endpoints_sessions(const struct endpoints *e);
+/* Is an agent at an endpoint to this view (endpoint_in_use)? */
+bool endpoints_in_use(const struct endpoints *e, const struct view *v);
 
 #endif

@@ -525,8 +525,7 @@ const struct narrowing *hub_narrowing(const struct hub *h, const char *view)
 
 size_t hub_sessions(const struct hub *h)
 {
-    return endpoints_sessions_at(h->endpoints, NULL) + shims_count(h->shims) +
-           inherited_count(h->inherited);
+    return endpoints_sessions(h->endpoints) + shims_count(h->shims) + inherited_count(h->inherited);
 }
 
 size_t hub_shims(const struct hub *h)

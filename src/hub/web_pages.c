@@ -107,7 +107,7 @@ static bool may_end(void *arg, struct browser_session *session)
     const struct view *v = browser_session_view(session);
 
     /* When all is closed, the endpoints are gone already. */
-    return w->is_closing || (session != w->hosted && !endpoints_sessions_at(w->endpoints, v));
+    return w->is_closing || (session != w->hosted && !endpoints_in_use(w->endpoints, v));
 }
 
 static void ending(void *arg, struct browser_session *session)

@@ -9,6 +9,7 @@ import test from 'node:test';
 import {
   StdioClient, exchange, fake, load, rialto, rialtoBin, sanitizerEnv, sleep, tempDir, until, within, writeConfig,
 } from './lib.mjs';
+import { ModernClient } from './peers.mjs';
 import { Socket, agent, atOnce, greet, page, post, serveBrowser, stream, text } from './browser_lib.mjs';
 
 // --- the document's own examples ---
@@ -432,6 +433,26 @@ test('flow 14: the session of a host program waits for its page as long as the p
   await until('list_changed', () => own.messages().some((m) => m.method === 'notifications/tools/list_changed'));
   assert.equal((await own.request('tools/call', { name: 'greet', arguments: {} })).result.content[0].text, 'waited for');
   await own.stop();
+});
+
+// A page's session ended while an agent of the stateless era listened at it: that agent had no session, and was not counted.
+test('a session of pages does not end while an agent of the stateless era listens at it', async (t) => {
+  const server = await serveBrowser(t, { browser: { session_ttl: '1s' } });
+  const first = await page(t, server, 'S', [greet]);
+  const client = new ModernClient(`${server.url}?session=S`);
+  const heard = await client.listen({ toolsListChanged: true });
+  t.after(() => heard.close());
+  first.ws.close(1000);
+  (await page(t, server, 'other', [])).ws.terminate();
+  await until('the end of another session', () => /session other is over/.test(server.stderr()), 20_000);
+  await sleep(1000);
+  const second = (await page(t, server, 'S', [{ ...greet, name: 'again' }])).answer(() => text('the same session'));
+  await client.waitFor('again');
+  assert.equal(await client.text('again'), 'the same session');
+  assert.ok(!/session S is over/.test(server.stderr()));
+  heard.close();
+  second.ws.close(1000);
+  await until('the end of the session', () => /session S is over/.test(server.stderr()), 30_000);
 });
 
 // The end of the input closed the connection, and every answer that was still to come was lost.

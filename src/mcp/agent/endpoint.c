@@ -47,6 +47,11 @@ size_t endpoint_sessions(const struct endpoint *e)
     return http_agent_sessions(e->http) + sse_agents_count(e->sse) + ws_agents_count(e->ws);
 }
 
+bool endpoint_in_use(const struct endpoint *e)
+{
+    return http_agent_in_use(e->http) || sse_agents_count(e->sse) || ws_agents_count(e->ws);
+}
+
 void endpoint_show(const struct endpoint *e, inherited_show_fn *show, void *arg)
 {
     http_agent_show(e->http, show, arg);

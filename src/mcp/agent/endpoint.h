@@ -29,6 +29,8 @@ struct endpoint *endpoint_new(struct loop *loop, const struct mcp_host *host,
 void endpoint_handle(struct endpoint *e, struct http_exchange *x, const struct http_request *req,
                      bool sse);
 size_t endpoint_sessions(const struct endpoint *e);
+/* Is an agent there: a session, or an open request of the stateless era, which has none? */
+bool endpoint_in_use(const struct endpoint *e);
 /* Another daemon takes over: see the functions with the same endings in http_agent.h. */
 void endpoint_show(const struct endpoint *e, inherited_show_fn *show, void *arg);
 void endpoint_show_parked(struct endpoint *e, modern_parked_fn *show, void *arg);

@@ -342,7 +342,8 @@ static void on_janitor(struct timer *t)
     size_t at = 0;
     while (map_next(&e->sessions, &at, NULL, &value))
         http_session_keep_alive(value);
-    if (modern_http_keep_alive(e->modern) || e->sessions.n)
+    modern_http_keep_alive(e->modern);
+    if (http_agent_in_use(e))
         timer_set(loop_timers(e->loop), &e->janitor, JANITOR_MS);
 }
 
@@ -376,6 +377,11 @@ void http_agent_free(struct http_agent *e)
 size_t http_agent_sessions(const struct http_agent *e)
 {
     return e->sessions.n;
+}
+
+bool http_agent_in_use(const struct http_agent *e)
+{
+    return e->sessions.n || modern_http_waits(e->modern);
 }
 
 /* --- another daemon takes over --- */

@@ -31,6 +31,8 @@ void http_agent_free(struct http_agent *e);
 void http_agent_handle(struct http_agent *e, struct http_exchange *x,
                        const struct http_request *request);
 size_t http_agent_sessions(const struct http_agent *e);
+/* Is there a session, or an open request of the stateless era? */
+bool http_agent_in_use(const struct http_agent *e);
 
 /* --- another daemon takes over from us --- */
 /* Call `show` for each session, with the state that the other daemon needs (inherited.h). */

@@ -251,14 +251,18 @@ void modern_http_handle(struct modern_http *h, struct http_exchange *x,
                                            : http_header(req, "authorization"));
 }
 
-bool modern_http_keep_alive(struct modern_http *h)
+bool modern_http_waits(const struct modern_http *h)
+{
+    return !list_empty(&h->posts);
+}
+
+void modern_http_keep_alive(struct modern_http *h)
 {
     LIST_EACH (&h->posts, it) {
         struct modern_post *p = LIST_ENTRY(it, struct modern_post, node);
         if (p->sse)
             http_stream_write(p->x, SPAN(SSE_KEEP_ALIVE));
     }
-    return !list_empty(&h->posts);
 }
 
 struct modern_http *modern_http_new(const struct mcp_host *host)

@@ -20,8 +20,9 @@ struct modern_agent *modern_http_agent(const struct modern_http *h);
 bool modern_http_claims(const struct mcp_message *m, const struct http_request *req);
 void modern_http_handle(struct modern_http *h, struct http_exchange *x,
                         const struct http_request *req, const struct mcp_message *m);
-/* Send a comment on each open stream, so that no proxy takes the stream for dead; false if no POST
- * waits for its answer. */
-bool modern_http_keep_alive(struct modern_http *h);
+/* Does any POST wait for its answer? */
+bool modern_http_waits(const struct modern_http *h);
+/* Send a comment on each open stream, so that no proxy takes the stream for dead. */
+void modern_http_keep_alive(struct modern_http *h);
 
 #endif
