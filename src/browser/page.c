@@ -73,6 +73,20 @@ struct page *page_find(const struct browser_session *s, struct span key, struct 
     return NULL;
 }
 
+/* Frees the oldest of the session's pages, other than `but`, that have no connection; false: there
+ * is none. */
+static bool drop_gone(struct browser_session *s, const struct page *but)
+{
+    LIST_EACH_SAFE (&s->pages, it) {
+        struct page *p = LIST_ENTRY(it, struct page, node);
+        if (p == but || page_pipe(p))
+            continue;
+        page_free(p);
+        return true;
+    }
+    return false;
+}
+
 struct page *page_enter(struct browser_session *s, struct span key, struct span origin,
                         const struct dialect *dialect)
 {
@@ -80,14 +94,8 @@ struct page *page_enter(struct browser_session *s, struct span key, struct span 
 
     if (p)
         return p;
-    LIST_EACH_SAFE (&s->pages, it) {
-        struct page *old = LIST_ENTRY(it, struct page, node);
-        if (s->n_pages >= PAGES_MAX && !page_pipe(old)) {
-            page_free(old);
-            break;
-        }
-    }
-    return s->n_pages < PAGES_MAX ? page_new(s, key, origin, dialect) : NULL;
+    bool fits = s->n_pages < PAGES_MAX || drop_gone(s, NULL);
+    return fits ? page_new(s, key, origin, dialect) : NULL;
 }
 
 static void forget_leads(struct page *p)
@@ -95,6 +103,17 @@ static void forget_leads(struct page *p)
     for (size_t i = 0; i < p->session->n_leads; i++)
         if (p->session->leads[i].page == p)
             p->session->leads[i] = (struct lead){NULL, NULL};
+}
+
+/* Other pages may have the name from now on. */
+static void give_name_back(struct page *p)
+{
+    struct browser_session *s = p->session;
+
+    if (p->name && map_get(&s->browser->names, span_str(p->name)) == p)
+        map_del(&s->browser->names, span_str(p->name));
+    if (s->core.mark == p->name)
+        s->core.mark = NULL;
 }
 
 void page_free(struct page *p)
@@ -113,10 +132,7 @@ void page_free(struct page *p)
     }
     if (p->key && map_get(&s->browser->clients, span_str(p->key)) == p)
         map_del(&s->browser->clients, span_str(p->key));
-    if (p->name)
-        map_del(&s->browser->names, span_str(p->name));
-    if (s->core.mark == p->name)
-        s->core.mark = NULL;
+    give_name_back(p);
     arena_fini(&p->arena);
     mem_free(p->text);
     mem_free(p->tools);
@@ -143,49 +159,6 @@ bool page_is_here(const struct page *p)
 void page_heard(struct page *p)
 {
     p->heard_at = loop_now(p->session->browser->loop);
-}
-
-void page_attach(struct page *p, struct pipe *pipe)
-{
-    p->silent = false;
-    pipe->page = p;
-    page_heard(p);
-    p->came_at = p->heard_at;
-    list_append(&p->pipes, &pipe->in_owner);
-    p->dialect = pipe->dialect;
-    p->registered = false;
-    log_debug("browser", "session %s: a page came by %s", p->session->id, p->dialect->name);
-    session_touch(p->session);
-    grants_recall(p->session, p);
-    if (p->life)
-        page_request_ask_life(p, 0);
-    if (p->dialect->answers_list)
-        timer_set(timers_of(p), &p->reread, REREAD_MS);
-    if (p->n_tools)
-        session_changed(p->session); /* the page is back, and its tools are known from before */
-}
-
-void page_pipe_gone(struct page *p, struct pipe *pipe)
-{
-    struct browser_session *s = p->session;
-    bool deaf = list_empty(&p->pipes);
-
-    session_touch(s);
-    if (deaf)
-        timer_clear(timers_of(p), &p->reread);
-    /* Requests on an event stream are answered by POST, so the answers can still come. */
-    if (deaf || !pipe->is_events)
-        page_request_fail_all(p, deaf ? NULL : pipe);
-    LIST_EACH (&p->requests, it) {
-        struct page_request *r = LIST_ENTRY(it, struct page_request, in_page);
-        r->pipe = r->pipe == pipe ? NULL : r->pipe;
-    }
-    if (deaf && !p->key)
-        page_free(p);
-    else if (!list_empty(&p->requests))
-        page_request_ask_life(p, 0); /* requests may have been lost with the connection */
-    browser_sweep_later(s->browser, s);
-    session_changed_late(s);
 }
 
 /* --- title, URL and name --- */
@@ -270,7 +243,21 @@ static void choose_name(struct page *p)
         name.n = stem;
         buf_printf(&name, "-%u", n);
     }
+    mem_free(p->name);
     p->name = mem_span(buf_view(&name));
+}
+
+/* A connected page that has registered has a name. One that has come back has its old name, if no
+ * other page took that meanwhile. */
+static void take_name(struct page *p)
+{
+    struct map *names = &p->session->browser->names;
+    const struct page *owner = p->name ? map_get(names, span_str(p->name)) : NULL;
+
+    if (!p->text || !page_pipe(p) || owner == p)
+        return;
+    if (!p->name || owner)
+        choose_name(p);
     map_put(names, span_str(p->name), p);
 }
 
@@ -294,6 +281,54 @@ void page_put(struct buf *out, const struct page *p, bool whole)
         buf_char(out, ']');
     }
     buf_char(out, '}');
+}
+
+/* --- connections --- */
+
+void page_attach(struct page *p, struct pipe *pipe)
+{
+    p->silent = false;
+    pipe->page = p;
+    page_heard(p);
+    p->came_at = p->heard_at;
+    list_append(&p->pipes, &pipe->in_owner);
+    p->dialect = pipe->dialect;
+    p->registered = false;
+    log_debug("browser", "session %s: a page came by %s", p->session->id, p->dialect->name);
+    session_touch(p->session);
+    grants_recall(p->session, p);
+    if (p->life)
+        page_request_ask_life(p, 0);
+    take_name(p);
+    if (p->dialect->answers_list)
+        timer_set(timers_of(p), &p->reread, REREAD_MS);
+    if (p->n_tools)
+        session_changed(p->session); /* the page is back, and its tools are known from before */
+}
+
+void page_pipe_gone(struct page *p, struct pipe *pipe)
+{
+    struct browser_session *s = p->session;
+    bool deaf = list_empty(&p->pipes);
+
+    session_touch(s);
+    if (deaf)
+        timer_clear(timers_of(p), &p->reread);
+    /* Requests on an event stream are answered by POST, so the answers can still come. */
+    if (deaf || !pipe->is_events)
+        page_request_fail_all(p, deaf ? NULL : pipe);
+    LIST_EACH (&p->requests, it) {
+        struct page_request *r = LIST_ENTRY(it, struct page_request, in_page);
+        r->pipe = r->pipe == pipe ? NULL : r->pipe;
+    }
+    if (deaf)
+        give_name_back(p);
+    if (deaf && !p->key)
+        page_free(p);
+    else if (!list_empty(&p->requests))
+        page_request_ask_life(p, 0); /* requests may have been lost with the connection */
+    browser_sweep_later(s->browser, s);
+    session_changed_late(s);
 }
 
 /* --- tools --- */
@@ -328,14 +363,16 @@ static int read_tool(struct arena *arena, struct span raw, enum json_type type, 
     return fits ? 0 : err_set(err, ERR_SIZE, "the name of a tool is longer than 128 bytes");
 }
 
-/* Do these tools fit, together with those of the session's other pages? */
-static int check_size(const struct page *p, struct span tools, struct err *err)
+/* Do these tools fit, together with those of the session's other pages? Pages that are not
+ * connected make room. */
+static int check_size(struct page *p, struct span tools, struct err *err)
 {
     size_t most = router_max_catalog(p->session->core.router);
-    size_t others = session_tool_bytes(p->session) - p->text_n;
 
-    if (others + tools.n <= most)
-        return 0;
+    do {
+        if (session_tool_bytes(p->session) - p->text_n + tools.n <= most)
+            return 0;
+    } while (tools.n <= most && drop_gone(p->session, p));
     return err_set(err, ERR_SIZE,
                    "the tools of this session's pages would be larger than %zu KiB together "
                    "(limits.catalog)",
@@ -382,8 +419,7 @@ int page_register(struct page *p, struct span tools, struct err *err)
     p->tools = n ? mem_resize(list, n * sizeof *list) : NULL;
     p->n_tools = n;
     p->registered = true;
-    if (!p->name)
-        choose_name(p);
+    take_name(p);
     /* Every tool of the session is listed again, so many tools count as several messages. */
     if (page_pipe(p))
         page_pipe(p)->in_window += (unsigned)n / 10;

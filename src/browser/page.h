@@ -2,7 +2,7 @@
  * page: a web page that offers tools.
  *
  * A page belongs to a session. A page with a key outlives its connections, so that it can connect
- * again; one without is freed with its connection.
+ * again, until its room is needed; one without is freed with its connection.
  */
 #ifndef RIALTO_BROWSER_PAGE_H
 #define RIALTO_BROWSER_PAGE_H
@@ -27,7 +27,7 @@ struct page {
     char *key; /* identifies it when it reconnects; NULL: it is freed with its connection */
     char *origin;
     char *title, *url; /* as the page says; may be NULL */
-    char *name;        /* for people, unique among all pages; NULL before it registers */
+    char *name;        /* for people, unique among connected pages; NULL before it registers */
     const struct dialect *dialect;
     bool cannot_ask;      /* it answered capabilities/request with an error */
     bool ours;            /* it runs rialto.js or webmcp.js: we tell it about cancelled calls */

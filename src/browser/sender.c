@@ -196,7 +196,7 @@ static void do_register(struct sender *s, const struct page_message *m)
     BUF_SCOPED id = {0}, result = {0};
     struct err err;
 
-    if (!s->page && s->session_id.n) {
+    if (!s->page && s->session_id.n && s->key.n) { /* without a key, it could never connect */
         s->session = browser_make_session(s->browser, s->session_id);
         s->page = s->session ? page_enter(s->session, s->key, s->origin, s->dialect) : NULL;
     }

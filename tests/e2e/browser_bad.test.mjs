@@ -189,6 +189,24 @@ test('too many tools in one session: the page that comes with them is refused, t
   await check();
 });
 
+// A POST that registered tools for a session made a page that no connection could ever have, and that was freed with its
+// session alone: a site that may only offer tools could fill the room of all others.
+test('tools that come without a page are not kept, and those of a page that is not there make room', async (t) => {
+  const server = await serveBrowser(t, { limits: { catalog: '64KiB' }, browser: { origins: ['https://other.example'] } });
+  const check = await witness(t, server);
+  const tools = (n) => [{ ...greet, name: `other${n}`, description: 'x'.repeat(60_000) }];
+  const register = (where, n, headers) => post(server, where, { jsonrpc: '2.0', id: 1, method: 'tools/register', params: { tools: tools(n) } }, headers);
+  const site = { Origin: 'https://other.example' };
+  for (const [where, headers] of [['/response?sessionId=good', site], ['/tools/response?sessionId=good', site], ['/rpc?sessionId=good', {}]]) {
+    assert.match((await register(where, 1, headers)).text, /Not in a session/, where);
+  }
+  for (const n of [1, 2]) assert.match((await register(`/message?sessionId=good&clientId=tab${n}`, n, site)).text, /"registered":1/);
+  await page(t, server, 'good', [{ ...greet, name: 'mine', description: 'y'.repeat(6000) }]);
+  const names = await (await agent(server, 'good')).toolNames();
+  assert.deepEqual(names, ['greet', 'mine']);
+  await check();
+});
+
 test('a Unix socket: a line too long and a flood end the connection, nobody else notices', async (t) => {
   const file = path.join(tempDir(), 'btcp.sock');
   const server = await serveBrowser(t, { browser: { socket: `unix:${file}` }, limits: { message: '64KiB' } });

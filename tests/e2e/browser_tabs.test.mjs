@@ -6,9 +6,9 @@ import test from 'node:test';
 import { exchange, until } from './lib.mjs';
 import { Socket, agent, greet, page, serveBrowser, text } from './browser_lib.mjs';
 
-/** A page that sends its title and address. */
-async function tab(t, server, session, { origin, ...about }, tools = [greet]) {
-  const socket = new Socket(t, server, `/ws?sessionId=${session}&clientType=browser`, origin ? { Origin: origin } : {});
+/** A page that sends its title and address; `key`: its client id. */
+async function tab(t, server, session, { origin, key, ...about }, tools = [greet]) {
+  const socket = new Socket(t, server, `/ws?sessionId=${session}&clientType=browser${key ? `&clientId=${key}` : ''}`, origin ? { Origin: origin } : {});
   await socket.opened;
   socket.pongs = true;
   await socket.request('tools/register', { tools, page: about });
@@ -81,6 +81,54 @@ test('two pages of one session with the same tool, and a page that says nothing 
   const quiet = (await all.request('tools/list', {})).result.tools.find((x) => x.name === 'quiet');
   assert.equal(quiet.description, 'Greets');
   assert.ok(JSON.parse(await all.text('list_pages')).pages.some((p) => p.name === 'quiet' && p.session === 'quiet'));
+});
+
+// With rialto.js every document of a tab is a page of its own. Those that the user had left kept their names, so that the
+// tab's name counted up with every link, and their tools filled limits.catalog until no page could offer anything.
+test('pages that were left take no names and no room from those that are there', async (t) => {
+  const server = await serveBrowser(t, { limits: { catalog: '64KiB' } });
+  const tools = [{ ...greet, description: 'x'.repeat(14_000) }];
+  const client = await agent(server);
+  const pages = async () => JSON.parse(await client.text('list_pages')).pages;
+  await tab(t, server, 'other', { title: 'Other' }, [{ ...greet, name: 'other' }]);
+  await client.waitFor('list_pages');
+  for (let i = 0; i < 8; i++) {
+    const socket = await tab(t, server, 'S', { ...shop, key: `document-${i}` }, tools);
+    assert.deepEqual(socket.messages().at(-1).result, { registered: 1 }, `document ${i}`);
+    assert.deepEqual((await pages()).map((p) => p.name).sort(), ['localhost-my-shop-basket', 'other']);
+    socket.ws.close(1000);
+    await socket.closed;
+    await until('its end', async () => (await pages()).length === 1);
+  }
+});
+
+test('a page that comes back has its name, or another one if that was taken meanwhile', async (t) => {
+  const server = await serveBrowser(t);
+  const client = await agent(server);
+  await tab(t, server, 'other', { title: 'Other' }, [{ ...greet, name: 'other' }]);
+  await client.waitFor('list_pages');
+  const names = async () => JSON.parse(await client.text('list_pages')).pages.map((p) => p.name).filter((n) => n !== 'other').sort();
+  const first = await tab(t, server, 'S', { ...shop, key: 'first' });
+  const second = await tab(t, server, 'T', { ...shop, key: 'second' });
+  second.answer(() => text('second'));
+  assert.deepEqual(await names(), ['localhost-my-shop-basket', 'localhost-my-shop-basket-2']);
+  first.ws.close(1000);
+  await first.closed;
+  await until('its end', async () => (await names()).join() === 'localhost-my-shop-basket-2');
+  const back = new Socket(t, server, '/ws?sessionId=S&clientType=browser&clientId=first', { Origin: shop.origin });
+  await back.opened;
+  await until('both', async () => (await names()).join() === 'localhost-my-shop-basket,localhost-my-shop-basket-2');
+  back.ws.close(1000);
+  await back.closed;
+  await until('its end', async () => (await names()).length === 1);
+  const third = await tab(t, server, 'U', shop);
+  third.answer(() => text('third'));
+  assert.deepEqual(await names(), ['localhost-my-shop-basket', 'localhost-my-shop-basket-2']);
+  (await tab(t, server, 'S', { ...shop, key: 'first' })).answer(() => text('first'));
+  assert.deepEqual(await names(), ['localhost-my-shop-basket', 'localhost-my-shop-basket-2', 'localhost-my-shop-basket-3']);
+  const greets = (await client.toolNames()).filter((n) => n.startsWith('greet'));
+  assert.equal(greets.length, 3);
+  assert.deepEqual((await Promise.all(greets.map((n) => client.text(n)))).sort(), ['first', 'second', 'third']);
 });
 
 test('the meta-tool is one tool whatever the number of sessions, and can be called while it is listed', async (t) => {
