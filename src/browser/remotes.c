@@ -7,6 +7,7 @@
 #include "base/log.h"
 #include "base/map.h"
 #include "base/mem.h"
+#include "browser/inside.h"
 #include "wire/json.h"
 #include "wire/json_out.h"
 
@@ -102,13 +103,32 @@ const struct remote_page *remotes_find(const struct remotes *r, struct span sess
     return session.n ? map_get(&r->all, session) : NULL;
 }
 
-void remotes_keep(struct remotes *r, struct span session, const char *origin, struct span tools)
+/* Is there room for one more? Drops a page whose session is not there, if need be. */
+static bool has_room(struct browser *b)
 {
+    struct remotes *r = b->remotes;
+    struct span session;
+    size_t at = 0;
+    void *value;
+
+    while (r->all.n >= REMOTES_MAX && map_next(&r->all, &at, &session, &value)) {
+        if (browser_session(b, session, false))
+            continue;
+        map_del(&r->all, session);
+        free_remote(value);
+        return true;
+    }
+    return r->all.n < REMOTES_MAX;
+}
+
+void remotes_keep(struct browser *b, struct span session, const char *origin, struct span tools)
+{
+    struct remotes *r = b->remotes;
     const struct remote_page *old = remotes_find(r, session);
 
     if (old && span_is(tools, old->tools) && span_is(span_str(origin), old->origin))
         return;
-    if ((!old && r->all.n >= REMOTES_MAX) || tools.n > TOOLS_BYTES_MAX) {
+    if (tools.n > TOOLS_BYTES_MAX || (!old && !has_room(b))) {
         log_warn("browser", "the tools of session " SPAN_FMT " will not outlive this program",
                  SPAN_ARG(session));
         return;

@@ -9,6 +9,7 @@
 
 #include "base/span.h"
 
+struct browser;
 struct remotes;
 
 struct remote_page {
@@ -20,8 +21,9 @@ struct remote_page {
 struct remotes *remotes_load(const char *file);
 void remotes_free(struct remotes *r);
 const struct remote_page *remotes_find(const struct remotes *r, struct span session);
-/* Written to the file at once; a failure is logged. */
-void remotes_keep(struct remotes *r, struct span session, const char *origin, struct span tools);
+/* Written to the file at once; a failure is logged. When the list is full, a page makes room whose
+ * session is not there: it has not come back since we started. */
+void remotes_keep(struct browser *b, struct span session, const char *origin, struct span tools);
 void remotes_drop(struct remotes *r, struct span session);
 
 #endif

@@ -367,7 +367,7 @@ static void on_register(struct web_request *w)
     s.page = s.session ? page_find(s.session, s.key, s.origin) : NULL;
     deliver(w, &s);
     if (s.page && s.page->text)
-        remotes_keep(w->browser->remotes, span_str(s.page->session->id), s.page->origin,
+        remotes_keep(w->browser, span_str(s.page->session->id), s.page->origin,
                      span_of(s.page->text, s.page->text_n));
 }
 

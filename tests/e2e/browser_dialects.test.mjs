@@ -499,6 +499,26 @@ test('flow 6, D6: a page that only opens its stream again is back after a restar
   assert.equal((await called).result.content[0].text, 'Hi');
 });
 
+// Pages that had not come back after a restart stayed in the file for good, and when a hundred had gathered no other page
+// survived a restart.
+test('flow 6, D6: pages that did not come back after a restart make room for others', async (t) => {
+  const state = tempDir();
+  const file = `${state}/rialto/browser-pages.json`;
+  const kept = () => JSON.parse(fs.readFileSync(file, 'utf8'));
+  fs.mkdirSync(path.dirname(file), { recursive: true });
+  fs.writeFileSync(file, JSON.stringify(Object.fromEntries(Array.from({ length: 100 }, (_, i) => [`old-${i}`, { tools: [greet] }]))));
+  const server = await serveBrowser(t, {}, { state });
+  const back = await stream(t, server, '/events?sessionId=old-50');
+  await back.find('connected', (e) => e.event === 'connected');
+  const register = (sessionId) => post(server, '/register', { jsonrpc: '2.0', id: 1, method: 'tools/register', params: { sessionId, tools: [greet] } });
+  for (let i = 0; i < 99; i++) await register(`new-${i}`);
+  assert.deepEqual(Object.keys(kept()).sort(), ['old-50', ...Array.from({ length: 99 }, (_, i) => `new-${i}`)].sort());
+  // All of these are there: there is no room for one more.
+  assert.equal((await register('last')).status, 200);
+  assert.ok(!('last' in kept()));
+  await until('the warning', () => /the tools of session last will not outlive this program/.test(server.stderr()));
+});
+
 // A D6 page looks at the HTTP status alone: a refusal that came with 200 was taken for a registration.
 test('flow 6, D6: a refused registration shows in the status', async (t) => {
   const server = await serveBrowser(t);
