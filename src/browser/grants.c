@@ -402,6 +402,7 @@ void grants_settle(struct page *p)
         struct call *call = r->call;
         BUF_SCOPED wanted = {0};
         buf_span(&wanted, buf_view(&r->wanted));
+        page_request_call_off(r); /* closes the dialog */
         page_request_free(r);
         if (call)
             answer(p->session, p, call, buf_view(&wanted), false);

@@ -143,6 +143,10 @@ test('a question that nobody waits for any more goes away', async (t) => {
   const { client } = await connect(t, server, 'asked');
   client.callTool({ name: '__btcp_request_capabilities', arguments: { capabilities: ['dom:write'] } }).catch(() => {});
   await page.waitForSelector('dialog[open]');
+  await page.evaluate(() => rialto.grant(['dom:write']));
+  await page.waitForSelector('dialog', { state: 'detached' });
+  client.callTool({ name: '__btcp_request_capabilities', arguments: { capabilities: ['geolocation'] } }).catch(() => {});
+  await page.waitForSelector('dialog[open]');
   await server.stop();
   await page.waitForSelector('dialog', { state: 'detached' });
   await page.waitForSelector('#state:not(.on)');

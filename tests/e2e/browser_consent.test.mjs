@@ -39,6 +39,21 @@ test('a grant that comes by itself answers the question that is open', async (t)
   await client.waitFor('writeToStorage');
 });
 
+// The page was not told that its question was settled: the dialog stayed open, and what the user clicked in it was dropped.
+test('a page with rialto.js is told when a question is settled, and its late "no" takes nothing back', async (t) => {
+  const server = await serveBrowser(t);
+  const socket = await openPage(t, server, 'S', tools, '&client=rialto.js');
+  const client = await agent(server, 'S');
+  const asked = client.call(meta, wanted);
+  const { id } = await socket.find('the question', (m) => m.method === 'capabilities/request');
+  await socket.request('capabilities/grant', wanted);
+  await socket.find('the end of the question', (m) => m.method === 'notifications/cancelled' && m.params.requestId === id);
+  socket.send({ jsonrpc: '2.0', id, result: { granted: [], denied: wanted.capabilities, type: 'session' } });
+  assert.equal((await within(15_000, 'the answer', asked)).result.content[0].text, '{"granted":["storage:local:write"],"denied":[],"pending":[]}');
+  assert.deepEqual((await socket.request('ping')).result, { pong: true });
+  assert.ok((await client.waitFor('writeToStorage')).includes('greet'));
+});
+
 test('a grant that comes after "pending" counts', async (t) => {
   const server = await serveBrowser(t, { browser: { capabilities: 'strict', consent_timeout: '1s' } });
   const socket = await page(t, server, 'S');
