@@ -169,7 +169,8 @@ static int run_add(const struct command *self, int argc, char **argv)
     return code - 1;
 }
 
-/* An entry as other programs write it becomes one of ours: "type" is not a key of ours. */
+/* An entry as other programs write it becomes one of ours: "type" is not a key of ours. An entry
+ * with guards would run without them: they become rules, which an entry cannot hold. */
 static bool put_json_entry(struct buf *out, const struct args *a, struct span json)
 {
     BUF_SCOPED text = {0}, yaml = {0};
@@ -189,13 +190,21 @@ static bool put_json_entry(struct buf *out, const struct args *a, struct span js
     struct value *root = fine ? yaml_read(&arena, buf_view(&yaml), &problems) : NULL;
     const struct value *servers = root ? value_get(root, "servers") : NULL;
     struct value *entry = servers ? value_get(servers, a->rest[0]) : NULL;
-    if (entry)
-        value_put_json(out, entry, false);
+    bool bound = root && value_get(root, "rules");
     problems_set_file(&problems, "the entry");
     args_show_problems(&problems);
+    if (bound) {
+        cmd_error(a->command, "'%s' has bounds that become 'rules' beside the servers of a file",
+                  a->rest[0]);
+        cmd_hint("put the entry into a file, as {\"mcpServers\": {\"%s\": ...}}; 'rialto import' "
+                 "turns it into a configuration with these rules",
+                 a->rest[0]);
+    } else if (entry) {
+        value_put_json(out, entry, false);
+    }
     problems_fini(&problems);
     arena_fini(&arena);
-    return entry != NULL;
+    return entry && !bound;
 }
 
 static int run_add_json(const struct command *self, int argc, char **argv)

@@ -63,6 +63,19 @@ test('the syntax of claude mcp add', async () => {
   }
 });
 
+// RockBot's argGuards become rules, which stand beside the servers of a file and not in an entry. add-json took
+// the entry alone, without a word, and whoever had bounded a server to /data got one that may write anywhere.
+test('add-json refuses an entry whose bounds it cannot write', async () => {
+  const h = home();
+  const guard = { handler: 'path-prefix', tools: ['write'], options: { args: ['path'], allowedPrefixes: ['/data'], requireArgs: true } };
+  const entry = { command: 'mcp-files', argGuards: [guard] };
+  const { code, stderr } = await h.run('add-json', 'files', JSON.stringify(entry));
+  assert.equal(code, 2);
+  assert.match(stderr, /'files' has bounds that become 'rules'[^]*hint: .*rialto import/);
+  assert.equal(fs.existsSync(h.file), false, 'nothing is written');
+  assert.equal((await h.run('add-json', 'files', JSON.stringify({ ...entry, argGuards: [] }))).code, 0, 'no bounds at all');
+});
+
 const samples = {
   'rialto.yaml': '# mine\nlisten: 127.0.0.1:0   # a free one\n\nservers:\n  # the first\n  a:\n    command: x  # why\n\n  b: {command: y}\n\n# the end\nnames: bare\n',
   'rialto.json': '{\n  // mine\n  "listen": "127.0.0.1:0", /* a free one */\n  "servers": {\n    "a": {"command": "x"}, // why\n    "b": {"command": "y"},\n  },\n}\n',
