@@ -300,6 +300,29 @@ static void check_views(struct schema_read *r, const struct value *root, const s
     }
 }
 
+/* A rule that says a server's name wrong would not deny what it seems to. Patterns may be about
+ * servers to come, and a proxy's servers are found on the bus. */
+static void check_rules(struct schema_read *r, const struct value *root, const struct config *c)
+{
+    const struct value *rules = value_get(root, "rules");
+    bool proxy = c->bus.role != BUS_WORKER && strcmp(c->bus.url, "off") != 0;
+    const struct value *v = rules && rules->type == VALUE_LIST ? rules->first : rules;
+
+    for (size_t i = 0; v && !proxy && i < c->rules.n; i++, v = v->next) {
+        const char *server = c->rules.items[i].server;
+        bool known = !server || server[strcspn(server, "*?@")] != '\0';
+        for (size_t k = 0; k < c->servers.n && !known; k++)
+            known = span_glob(span_str(server), span_str(c->servers.items[k].alias));
+        BUF_SCOPED key = {0};
+        buf_printf(&key, "rules[%zu].server", i);
+        if (!known)
+            problems_add(r->problems, PROBLEM_WARNING, place_of(v, "server"), buf_cstr(&key),
+                         "no server is called '%.64s'; unless that is a session of web pages, no "
+                         "call matches this rule",
+                         server);
+    }
+}
+
 static void check_scopes(struct schema_read *r, struct place at, const struct config *c,
                          const struct config_pairs *views)
 {
@@ -424,6 +447,7 @@ void check_config(struct schema_read *r, const struct value *root, struct config
     check_addresses(r, root, c);
     check_views(r, root, c);
     check_bus(r, root, c);
+    check_rules(r, root, c);
     if (c->audit.file && c->audit.syslog)
         problems_add(r->problems, PROBLEM_ERROR, value_get(root, "audit")->at, "audit",
                      "give 'file' or 'syslog', not both");

@@ -226,14 +226,31 @@ static int change_entry(const struct server_edit *e, struct buf *out, struct spa
 
 /* --- the file --- */
 
+/* A server must not get away from a rule by a new name. */
+static int check_rules(const struct server_edit *e, const struct config *config, struct err *err)
+{
+    for (size_t i = 0; e->act == SERVER_EDIT_RENAME && i < config->rules.n; i++) {
+        struct span server = span_str(config->rules.items[i].server);
+        if (!server.n || !span_glob(server, span_str(e->name)) ||
+            span_glob(server, span_str(e->fresh)))
+            continue;
+        err_set(err, -ENOTSUP, "rule %zu is about '%s', and would not be about '%s'", i + 1,
+                e->name, e->fresh);
+        err_hint(err, "change the 'server' of this rule first, to the new name or a pattern");
+        return -ENOTSUP;
+    }
+    return 0;
+}
+
 /* Is the new text of the file a valid configuration? */
-static int check_text(const char *path, struct span text, struct err *err)
+static int check_text(const char *path, const struct server_edit *e, struct span text,
+                      struct err *err)
 {
     struct problems problems = {0};
     struct config *config = config_parse(text, config_format_of(path, text), &problems);
-    int code = config ? 0 : ERR_CONFIG;
+    int code = config ? check_rules(e, config, err) : ERR_CONFIG;
 
-    for (size_t i = 0; code && i < problems.n; i++)
+    for (size_t i = 0; !config && i < problems.n; i++)
         if (problems.items[i].level == PROBLEM_ERROR) {
             err_set(err, code, "%s would not be valid: line %u, %s: %s", path,
                     problems.items[i].at.line, problems.items[i].key, problems.items[i].text);
@@ -263,7 +280,7 @@ static int edit_locked(const char *path, const struct server_edit *e, struct ser
     code = edits[e->act](e, &done->after, before, err);
     struct span after = buf_view(&done->after);
     if (!code)
-        code = check_text(path, after, err);
+        code = check_text(path, e, after, err);
     if (code || span_eq(before, after))
         return code;
     if (!done->made)

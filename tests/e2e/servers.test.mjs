@@ -133,6 +133,24 @@ test('what cannot be edited safely is refused with the lines to paste; the file 
   }
 });
 
+// Only the key was renamed: a rule that denied calls of 'bank' was about nobody then, and 'money' took them.
+test('a server is not renamed away from its rules', async () => {
+  const h = home();
+  const file = path.join(h.dir, 'rialto.yaml');
+  const text = (rules) => `servers:\n  bank: {command: x}\nrules:\n${rules}`;
+  for (const server of ['bank', 'BANK', 'b?nk']) {
+    const before = text(`  - {tool: look, then: allow}\n  - {server: "${server}", tool: send, then: deny}\n`);
+    fs.writeFileSync(file, before);
+    const { code, stderr } = await h.run('rename', 'bank', 'money');
+    assert.equal(code, 1, server);
+    assert.match(stderr, /rule 2 is about 'bank', and would not be about 'money'[^]*hint: .*change .*rule/);
+    assert.equal(fs.readFileSync(file, 'utf8'), before);
+  }
+  fs.writeFileSync(file, text('  - {server: "*", tool: send, then: deny}\n  - {tool: look, then: deny}\n'));
+  const { code, stderr } = await h.run('rename', 'bank', 'money');
+  assert.equal(code, 0, stderr);
+});
+
 // Each command read the file, changed it and wrote it back: of several at once, the last one won.
 test('ten at once lose nothing', async () => {
   const h = home();

@@ -511,6 +511,24 @@ static void test_roles_of_tokens(void **state)
     problems_fini(&ps);
 }
 
+/* A misspelt server in a rule that denies: the rule was about nobody, and nobody was told. */
+static void test_rules_name_servers(void **state)
+{
+    (void)state;
+    expect_yaml("servers: {bank: {command: x}, off: {command: x, enabled: false}}\n"
+                "rules:\n"
+                "  - {tool: a, then: deny}\n"
+                "  - {server: bnak, tool: a, then: deny}\n"
+                "  - {server: BANK, then: deny}\n"
+                "  - {server: off, then: deny}\n"
+                "  - {server: 'x*', then: deny}\n"
+                "  - {server: '@browser', then: deny}\n",
+                "f:4:14: warning: rules[1].server: no server is called 'bnak'; unless that is a "
+                "session of web pages, no call matches this rule\n");
+    /* A proxy's servers are found on the bus. */
+    config_free(read_config("bus: {role: proxy}\nrules: [{server: far, then: deny}]\n"));
+}
+
 static void test_aliases_differ(void **state)
 {
     (void)state;
@@ -860,6 +878,7 @@ int main(void)
         cmocka_unit_test(test_views_and_tokens),
         cmocka_unit_test(test_whose_word_counts),
         cmocka_unit_test(test_roles_of_tokens),
+        cmocka_unit_test(test_rules_name_servers),
         cmocka_unit_test(test_aliases_differ),
         cmocka_unit_test(test_enabled_servers),
         cmocka_unit_test(test_addresses),
