@@ -381,11 +381,12 @@ static void check_tokens(struct schema_read *r, const struct value *root, struct
     struct place at = auth ? place_of(auth, "tokens") : root->at;
 
     check_signing_in(r, auth, at, c);
-    /* An empty list is what is left when the last token was revoked: it must not let anybody in. */
-    bool listed = list && list->type == VALUE_LIST,
+    /* An empty list, or none behind the key, is what is left when the last token was revoked or
+     * commented out: it must not let anybody in. */
+    bool listed = list || (auth && value_get(auth, "jwt")),
          others = c->jwt.n || c->introspection.url || c->issuer;
     c->asks_tokens = listed || others;
-    if (listed && !list->n && !others)
+    if (listed && (!list || !list->n) && !others)
         problems_add(r->problems, PROBLEM_WARNING, at, "auth.tokens",
                      "there is no token, so nobody is let in over the network; 'rialto token add "
                      "NAME' makes one, and without 'auth' everybody on this machine is let in");

@@ -543,8 +543,11 @@ static void read_section(struct schema_read *r, const struct schema_row *row, co
 static void read_row(struct schema_read *r, const struct schema_row *row, const struct value *v,
                      const char *shown, void *base)
 {
-    if (v->type == VALUE_NULL)
+    if (v->type == VALUE_NULL) {
+        if (row->needs_value)
+            wrong(r, v, shown, "there is no value; leave the key out, or name something");
         return; /* a key without a value counts as not given */
+    }
     if (row->type == SCHEMA_SECTION)
         read_section(r, row, v, shown, base);
     else if (row->type == SCHEMA_ENTRIES)

@@ -66,6 +66,8 @@ struct schema_row {
     const char *also; /* other programs' names of the key, separated by blanks: for suggestions */
     const char *env;  /* environment variable that wins over the file */
     bool secret;      /* never shown */
+    bool needs_value; /* the key keeps somebody out: without a value it is an error, where other
+                         keys count as not given */
     bool literal;     /* text for people, in which ${NAME} stays as it is */
     const char *help;
 };

@@ -266,29 +266,30 @@ const struct schema_row schema_rows[] = {
              "Looked at is what the server would be sent, with arguments that servers.*.tools "
              "sets. A call whose arguments some servers would read in another way is refused."},
     {"rules.*.server", SCHEMA_STRING, RULE(server), .check = check_tool_pattern,
+     .needs_value = true,
      .help = "Servers that the rule is about: a name or a pattern with * and ?, case is ignored. "
              "Without it: all. Web pages count as the server '@browser', too."},
-    {"rules.*.tool", SCHEMA_STRING, RULE(tool), .check = check_tool_pattern,
+    {"rules.*.tool", SCHEMA_STRING, RULE(tool), .check = check_tool_pattern, .needs_value = true,
      .help = "Tools that the rule is about, by the server's own names, in the same form. Without "
              "it: all."},
-    {"rules.*.argument", SCHEMA_STRING, RULE(argument), .check = check_pointer,
+    {"rules.*.argument", SCHEMA_STRING, RULE(argument), .check = check_pointer, .needs_value = true,
      .help = "The argument that the rule looks at, as a JSON pointer: /path, /options/path, "
              "/files/0. Alone: matches if the argument is there. Without it the rule matches "
              "every call."},
-    {"rules.*.matches", SCHEMA_STRING, RULE(matches), .check = check_pattern,
+    {"rules.*.matches", SCHEMA_STRING, RULE(matches), .check = check_pattern, .needs_value = true,
      .help = "Matches a text by this pattern; * stands for any characters, also '/', and ? for "
              "one byte. Case counts."},
-    {"rules.*.in", SCHEMA_SCALARS, RULE(in),
+    {"rules.*.in", SCHEMA_SCALARS, RULE(in), .needs_value = true,
      .help = "Matches any of these values; numbers are compared by value: 1e3 is 1000."},
-    {"rules.*.range", SCHEMA_SCALARS, RULE(range),
+    {"rules.*.range", SCHEMA_SCALARS, RULE(range), .needs_value = true,
      .help = "Matches a number from the first of these two numbers to the second, both included, "
              "compared exactly."},
     {"rules.*.outside", SCHEMA_STRINGS, RULE(outside), .min = 1, .max = RULES_MAX,
-     .check = check_folder,
+     .check = check_folder, .needs_value = true,
      .help = "Matches whatever is not the absolute path of one of these folders or of something "
              "in them; '.' and '..' are resolved by the text of the path alone. RockBot's "
              "path-prefix guards become such rules."},
-    {"rules.*.absent", SCHEMA_BOOL, RULE(absent), .preset = "false",
+    {"rules.*.absent", SCHEMA_BOOL, RULE(absent), .preset = "false", .needs_value = true,
      .help = "With true: matches if the argument is not there."},
     {"rules.*.then", SCHEMA_WORD, RULE(then), .words = then_words,
      .help = "What is done with a call that matches."},
@@ -322,7 +323,7 @@ const struct schema_row schema_rows[] = {
          "The folder to start the program in; when not given, that of the project (scope), else "
          "the one Rialto was started in, or with a sandbox a folder of the server's own."},
     {"servers.*.sandbox", SCHEMA_SECTION, SERVER(sandbox.level), .preset = "off",
-     .words = sandbox_words,
+     .words = sandbox_words, .needs_value = true,
      .help = "What the program may do: a word, or a map that begins as strict and whose keys open "
              "what they name. Its own working folder is cwd, or servers/NAME in the state folder. "
              "The default is light for a server with origin: agent. 'rialto sandbox NAME' shows "
@@ -426,7 +427,7 @@ const struct schema_row schema_rows[] = {
     {"servers.*.enabled", SCHEMA_BOOL, SERVER(enabled), .preset = "true", .also = "disabled",
      .help = "Whether the server is used at all."},
     {"servers.*.allow", SCHEMA_STRINGS, SERVER(allow), .min = 1, .check = check_tool_pattern,
-     .also = "allowedTools tool_allowlist includeTools tool_filter",
+     .also = "allowedTools tool_allowlist includeTools tool_filter", .needs_value = true,
      .help = "Tools to offer, by the server's own names; * and ? match, case is ignored. All "
              "others are hidden and cannot be called. When given, deny is ignored."},
     {"servers.*.deny", SCHEMA_STRINGS, SERVER(deny), .check = check_tool_pattern,
@@ -570,6 +571,7 @@ const struct schema_row schema_rows[] = {
      .max = COUNT_MAX, .zero = "no limit",
      .help = "How many failures in a row end the attempts to start the server again."},
     {"enabled_servers", SCHEMA_STRINGS, TOP(enabled_servers), .max = SERVERS_MAX,
+     .needs_value = true,
      .help = "When given, only these servers are used; the others stay in the file for later."},
 
     {"sandbox", SCHEMA_SECTION, .help = "The sandboxes of servers (servers.*.sandbox)."},
@@ -588,8 +590,10 @@ const struct schema_row schema_rows[] = {
      .help = "Selections of servers and tools, for the owners of tokens (auth.tokens.*.view), and "
              "for agents that ask for one: /mcp?view=NAME."},
     {"views.*.servers", SCHEMA_STRINGS, VIEW(servers), .min = 1, .check = check_alias,
+     .needs_value = true,
      .help = "The servers in the view; when not given, all, and the tools of web pages as well."},
     {"views.*.allow", SCHEMA_STRINGS, VIEW(tools.allow), .min = 1, .check = check_tool_pattern,
+     .needs_value = true,
      .help = "Tools to show, as in servers.*.allow, of those that their servers' own allow and "
              "deny let through."},
     {"views.*.deny", SCHEMA_STRINGS, VIEW(tools.deny), .check = check_tool_pattern,
@@ -598,7 +602,7 @@ const struct schema_row schema_rows[] = {
      .help = "Which resources and templates the view has, by address or name; when not given, all "
              "those of its servers, whatever tools the view has."},
     {"views.*.resources.allow", SCHEMA_STRINGS, VIEW(resources.allow), .min = 1,
-     .check = check_pattern,
+     .check = check_pattern, .needs_value = true,
      .help = "Resources to show and let read; * and ? match, case is ignored. A template lets "
              "every address be read that fits the template. When given, deny is ignored."},
     {"views.*.resources.deny", SCHEMA_STRINGS, VIEW(resources.deny), .check = check_pattern,
@@ -607,7 +611,7 @@ const struct schema_row schema_rows[] = {
     {"views.*.prompts", SCHEMA_SECTION,
      .help = "Which prompts the view has; when not given, all those of its servers."},
     {"views.*.prompts.allow", SCHEMA_STRINGS, VIEW(prompts.allow), .min = 1, .check = check_pattern,
-     .help = "Prompts to show, by the servers' own names, as for tools."},
+     .needs_value = true, .help = "Prompts to show, by the servers' own names, as for tools."},
     {"views.*.prompts.deny", SCHEMA_STRINGS, VIEW(prompts.deny), .check = check_pattern,
      .help = "Prompts to hide and refuse."},
     {"views.*.expose", SCHEMA_WORD, VIEW(expose), .preset = "same", .words = view_expose_words,
@@ -621,10 +625,11 @@ const struct schema_row schema_rows[] = {
     {"auth", SCHEMA_SECTION, .help = "Who may connect."},
     {"auth.tokens", SCHEMA_LIST, TOP(tokens), .max = SERVERS_MAX,
      .entry_size = sizeof(struct config_token), .check_entry = check_token,
-     .help = "When given, every request over the network must show one of these, as "
-             "'Authorization: Bearer TOKEN'. /healthz and /readyz need none, nor do Unix sockets. "
-             "'rialto token add NAME' makes one. Changes take effect at once: what a token that "
-             "is taken out has open, ends. An empty list lets nobody in."},
+     .help =
+         "When given, every request over the network must show one of these, as "
+         "'Authorization: Bearer TOKEN'. /healthz and /readyz need none, nor do Unix sockets. "
+         "'rialto token add NAME' makes one. Changes take effect at once: what a token that "
+         "is taken out has open, ends. An empty list, or nothing behind the key, lets nobody in."},
     {"auth.anonymous", SCHEMA_BOOL, TOP(anonymous), .preset = "false",
      .help = "Whether an address that other machines reach may be served without tokens. All these "
              "machines may then use every server; without this key Rialto does not start."},
@@ -642,6 +647,7 @@ const struct schema_row schema_rows[] = {
      .help = "What tokens must be meant for (aud); public_url + /mcp when not given. A token for "
              "public_url + /mcp/SERVER is good at that address alone."},
     {"auth.jwt.*.views", SCHEMA_PAIRS, JWT(views), .check = check_name, .check_name = check_scope,
+     .needs_value = true,
      .help = "Views by scope: the first scope here that a token has chooses its view. The scope "
              "mcp stands for everything. A token with none of them is refused (403). When not "
              "given, every valid token has everything."},
@@ -649,7 +655,7 @@ const struct schema_row schema_rows[] = {
      .check = check_not_empty,
      .help = "Which types (typ) of tokens are taken; JWT, for providers that send that, also "
              "takes those without a type. Without JWT, ID tokens are never taken."},
-    {"auth.introspection", SCHEMA_SECTION,
+    {"auth.introspection", SCHEMA_SECTION, .needs_value = true,
      .help = "Tokens that are not JWTs: the issuer is asked about each (RFC 7662), and asked again "
              "after a minute at the latest."},
     {"auth.introspection.url", SCHEMA_STRING, TOP(introspection.url), .check = check_web_url,
@@ -665,8 +671,9 @@ const struct schema_row schema_rows[] = {
     {"auth.introspection.audience", SCHEMA_STRING, TOP(introspection.audience),
      .check = check_not_empty, .help = "As auth.jwt.*.audience."},
     {"auth.introspection.views", SCHEMA_PAIRS, TOP(introspection.views), .check = check_name,
-     .check_name = check_scope, .help = "As auth.jwt.*.views."},
+     .check_name = check_scope, .needs_value = true, .help = "As auth.jwt.*.views."},
     {"auth.issuer", SCHEMA_WORD, TOP(issuer), .preset = "off", .words = issuer_words,
+     .needs_value = true,
      .help = "Whether this Rialto is itself the place where agents such as claude.ai sign in "
              "(OAuth 2.1). Needs public_url."},
     {"auth.password", SCHEMA_STRING, TOP(password), .check = check_password, .secret = true,
@@ -680,12 +687,13 @@ const struct schema_row schema_rows[] = {
     {"auth.tokens.*.hash", SCHEMA_STRING, TOKEN(hash), .check = check_token_hash, .secret = true,
      .help = "Hash of the token, as sha256: and 64 hexadecimal digits. The token itself is not "
              "stored."},
-    {"auth.tokens.*.view", SCHEMA_STRING, TOKEN(view), .check = check_name,
+    {"auth.tokens.*.view", SCHEMA_STRING, TOKEN(view), .check = check_name, .needs_value = true,
      .help = "The view that the owner gets; when not given, everything."},
     {"auth.tokens.*.role", SCHEMA_WORD, TOKEN(role), .preset = "operator",
-     .words = token_role_words,
+     .words = token_role_words, .needs_value = true,
      .help = "What the owner may do. The default is agent for a token with a view."},
     {"auth.tokens.*.expires", SCHEMA_STRING, TOKEN(expires), .check = check_time,
+     .needs_value = true,
      .help = "From when on the token is not valid any more, and what it has open ends: a time as "
              "in 2026-12-31T23:59:59Z (RFC 3339)."},
     {"auth.tokens.*.limits", SCHEMA_SECTION,

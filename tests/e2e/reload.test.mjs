@@ -6,6 +6,7 @@ import test from 'node:test';
 import {
   descendants, exchange, expectGone, fake, HttpClient, logged, rialto, serve, tempDir, until, writeConfig,
 } from './lib.mjs';
+import { tokenEntry } from './admin_lib.mjs';
 
 const rewrite = (server, config) =>
   writeConfig(path.dirname(server.config), { listen: '127.0.0.1:0', ...config });
@@ -220,4 +221,17 @@ test('a file that changes in a folder where others write all the time', async (t
   await client.waitFor('a__echo');
   rewrite(server, { servers: { a: fake('--name', 'a'), b: fake('--name', 'b') } });
   await client.waitFor('b__echo');
+});
+
+// The last token was commented out, and `tokens:` without a value counted as not given: from the reload on,
+// everybody on the machine was let in, while the file looked as if nobody was.
+test('the last token taken out of the list lets nobody in', async (t) => {
+  const server = await serve(t, { servers: {}, auth: { tokens: [tokenEntry('me', 'a-token-of-mine')] } });
+  const status = async (token) => (await exchange(`${server.origin}/status`, { method: 'GET', headers: token ? { Authorization: `Bearer ${token}` } : {} })).status;
+  assert.deepEqual([await status(), await status('a-token-of-mine')], [401, 200]);
+  rewrite(server, { servers: {}, auth: { tokens: null } });
+  await until('the token is refused', async () => await status('a-token-of-mine') === 401);
+  assert.equal(await status(), 401);
+  rewrite(server, { servers: {} });
+  await until('nobody is asked', async () => await status() === 200);
 });

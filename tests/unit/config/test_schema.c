@@ -456,6 +456,68 @@ static void test_views_and_tokens(void **state)
                 "f:1:117: auth.tokens[0].expires: expected a time as in 2026-12-31T23:59:59Z\n");
 }
 
+/* The last item of a list was commented out: the key without a value counted as not given, and the
+ * server, the view, the token or the rule was open to everybody. */
+static void test_keys_that_keep_out_have_values(void **state)
+{
+    static const char *const rows[] = {
+        "servers: {a: {command: x, allow: }}",
+        "servers: {a: {command: x, sandbox: }}",
+        "enabled_servers:",
+        "views: {v: {servers: }}",
+        "views: {v: {allow: }}",
+        "views: {v: {resources: {allow: }}}",
+        "views: {v: {prompts: {allow: }}}",
+        "auth: {introspection: }",
+        "auth: {issuer: }",
+        "auth: {jwt: {issuer: 'https://i', jwks: /k, audience: a, views: }}",
+        "views: {v: {}}\nauth: {tokens: [{name: a, hash: '" HASH_A "', view: }]}",
+        "auth: {tokens: [{name: a, hash: '" HASH_A "', role: }]}",
+        "auth: {tokens: [{name: a, hash: '" HASH_A "', expires: }]}",
+        "rules: [{server: , then: allow}]",
+        "rules: [{tool: , then: allow}]",
+        "rules: [{argument: , then: allow}]",
+        "rules: [{argument: /a, matches: , then: allow}]",
+        "rules: [{argument: /a, in: , then: allow}]",
+        "rules: [{argument: /a, range: , then: allow}]",
+        "rules: [{argument: /a, outside: , then: allow}]",
+        "rules: [{argument: /a, absent: , then: allow}]",
+    };
+
+    (void)state;
+    for (size_t i = 0; i < COUNT_OF(rows); i++) {
+        struct problems ps = {0};
+        struct config *c = config_parse(span_str(rows[i]), CONFIG_YAML, &ps);
+        if (c || !strstr(problem_lines(&ps), ": there is no value"))
+            fail_msg("%s: %s", rows[i], problem_lines(&ps));
+        problems_fini(&ps);
+    }
+    expect_yaml("views: {v: {servers: }}\nrules:\n  - {tool: a, server: , then: deny}\n",
+                "f:1:22: views.v.servers: there is no value; leave the key out, or name "
+                "something\n"
+                "f:3:23: rules[0].server: there is no value; leave the key out, or name "
+                "something\n");
+}
+
+/* A list of those who are let in that has nobody in it lets nobody in. */
+static void test_nobody_is_listed(void **state)
+{
+    static const char *const rows[] = {"auth: {tokens: }", "auth: {tokens: []}", "auth: {jwt: }",
+                                       "auth: {jwt: []}"};
+    struct problems ps = {0};
+
+    (void)state;
+    for (size_t i = 0; i < COUNT_OF(rows); i++) {
+        struct config *c = config_parse(span_str(rows[i]), CONFIG_YAML, &ps);
+        assert_non_null(c);
+        assert_true(c->asks_tokens);
+        assert_int_equal(ps.warnings, i + 1);
+        config_free(c);
+    }
+    assert_non_null(strstr(problem_lines(&ps), "nobody is let in"));
+    problems_fini(&ps);
+}
+
 /* With tokens or views, clients do not approve their own calls unless the file says so. */
 static void test_whose_word_counts(void **state)
 {
@@ -876,6 +938,8 @@ int main(void)
         cmocka_unit_test(test_private_authorities),
         cmocka_unit_test(test_tls_addresses),
         cmocka_unit_test(test_views_and_tokens),
+        cmocka_unit_test(test_keys_that_keep_out_have_values),
+        cmocka_unit_test(test_nobody_is_listed),
         cmocka_unit_test(test_whose_word_counts),
         cmocka_unit_test(test_roles_of_tokens),
         cmocka_unit_test(test_rules_name_servers),
