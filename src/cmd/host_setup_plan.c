@@ -7,6 +7,7 @@
 #include "config/import.h"
 #include "config/load.h"
 #include "config/reader.h"
+#include "config/schema.h"
 #include "wire/host.h"
 #include "wire/url.h"
 
@@ -44,35 +45,50 @@ void host_setup_fini(struct host_setup *s)
 
 /* --- entries --- */
 
-/* Append what identifies a server: two entries with the same text are the same server. Its env and
- * headers are often all that tells one account from another; PATH, which we add, is not. */
-static void put_identity(struct buf *out, const struct value *entry)
+/* Append the entry as JSON without PATH in its env, which we add and which tells nothing. */
+static void put_without_path(struct buf *out, const struct value *entry)
 {
-    static const char *const keys[] = {"command", "args",    "url",    "cwd",
-                                       "env",     "headers", "enabled"};
+    struct arena scratch = {0};
+    size_t budget = VALUE_MAX_NODES;
+    struct value *copy = value_copy(&scratch, entry, &budget);
+    struct value *env = copy ? value_get(copy, "env") : NULL;
+    struct value *path = env ? value_get(env, "PATH") : NULL;
 
-    for (size_t i = 0; i < COUNT_OF(keys); i++) {
-        const struct value *v = value_get(entry, keys[i]);
-        bool group = v && (v->type == VALUE_LIST || v->type == VALUE_MAP);
-        if (v && !group && !v->truth)
-            value_put_json(out, v, false);
-        for (const struct value *it = group ? v->first : NULL; it; it = it->next) {
-            if (span_is(it->key, "PATH"))
-                continue;
-            json_quote(out, it->key);
-            value_put_json(out, it, false);
-        }
-        buf_char(out, '\n');
-    }
+    if (path)
+        value_remove(env, path);
+    if (copy)
+        value_put_json(out, copy, false);
+    arena_fini(&scratch);
 }
 
-static bool is_same(const struct value *a, const struct value *b)
+static bool is_same_text(const struct value *a, const struct value *b, const char *key)
 {
-    BUF_SCOPED one = {0}, other = {0};
+    const struct value *one = value_get(a, key), *other = value_get(b, key);
 
-    put_identity(&one, a);
-    put_identity(&other, b);
-    return span_eq(buf_view(&one), buf_view(&other));
+    return one && other ? span_eq(one->text, other->text) : one == other;
+}
+
+/* Are these the same server for the user's configuration? Env and headers are often all that tells
+ * one account from another, and filters all that keeps an agent from a tool, so everything counts.
+ */
+static bool is_same(const struct host_setup *s, const struct value *a, const struct value *b)
+{
+    struct problems problems = {0};
+    BUF_SCOPED text = {0};
+
+    if (!is_same_text(a, b, "command") || !is_same_text(a, b, "url"))
+        return false;
+    buf_printf(&text, "{\"%s\":{\"a\":", edit_servers(buf_view(&s->config.before)).keys[0]);
+    put_without_path(&text, a);
+    buf_str(&text, ",\"b\":");
+    put_without_path(&text, b);
+    buf_str(&text, "}}");
+    struct config *c = config_parse(buf_view(&text), CONFIG_JSON, &problems);
+    bool same = c && c->servers.n == 2 &&
+                schema_equal("servers.*", &c->servers.items[0], &c->servers.items[1]);
+    problems_fini(&problems);
+    config_free(c);
+    return same;
 }
 
 /* The port of "127.0.0.1:8765"; 0 for a Unix socket. */
@@ -229,7 +245,7 @@ static struct span choose_alias(struct host_setup *s, const struct value *entry,
 static struct span adopt(struct host_setup *s, struct value *entry, const char *suffix)
 {
     for (const struct value *v = s->servers->first; v; v = v->next)
-        if (is_same(v, entry))
+        if (is_same(s, v, entry))
             return v->key;
     entry->key = choose_alias(s, entry, suffix);
     value_append(s->servers, entry);

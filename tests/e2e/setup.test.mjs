@@ -265,6 +265,27 @@ test('servers that differ only in env, headers or folder stay different servers'
   assert.equal(Object.keys(YAML.parse(fs.readFileSync(h.config, 'utf8')).servers).length, 6);
 });
 
+// Filters and folders were not looked at: Gemini's server without delete_file became Cursor's with it, for both hosts,
+// and one that Claude Code had for a single project ran for all of them.
+test('servers that differ in what they may do, or where, stay different servers', async () => {
+  const h = home('cursor', 'gemini', 'claude-code');
+  const files = { command: '/usr/bin/env', args: ['fs', '/data'] };
+  fs.writeFileSync(h.file('cursor'), JSON.stringify({ mcpServers: { files } }));
+  fs.writeFileSync(h.file('gemini'), JSON.stringify({ mcpServers: { files: { ...files, excludeTools: ['delete_file'] } } }));
+  fs.writeFileSync(h.file('claude-code'), JSON.stringify({ mcpServers: { again: { ...files, type: 'stdio', env: {} } }, projects: { '/w': { mcpServers: { files } } } }));
+  const done = await h.run('-y', 'cursor', 'gemini', 'claude-code');
+  assert.equal(done.code, 0, done.stderr);
+  const { servers } = YAML.parse(fs.readFileSync(h.config, 'utf8'));
+  const all = Object.values(servers);
+  assert.equal(all.length, 3, JSON.stringify(servers));
+  assert.deepEqual(all.map((s) => [s.deny ?? [], s.scope ?? 'user']).sort(), [[[], 'project'], [[], 'user'], [['delete_file'], 'user']]);
+  // What is written with its default is the same, and so is another order of the keys.
+  fs.writeFileSync(h.config, JSON.stringify({ servers: { mine: { enabled: true, scope: 'user', args: files.args, command: files.command } } }));
+  fs.writeFileSync(h.file('cursor'), JSON.stringify({ mcpServers: { files } }));
+  assert.equal((await h.run('-y', 'cursor')).code, 0);
+  assert.deepEqual(Object.keys(YAML.parse(fs.readFileSync(h.config, 'utf8')).servers), ['mine']);
+});
+
 test('a user who has a rialto.yaml keeps every byte of it', async () => {
   const h = home('cursor');
   fs.mkdirSync(path.dirname(h.config), { recursive: true });
