@@ -135,6 +135,13 @@ int file_replace(const char *path, struct span text)
     return replace(path, text, NULL, NULL, false);
 }
 
+int file_replace_like(const char *path, struct span text, const char *like)
+{
+    struct stat model;
+
+    return stat(like, &model) ? -errno : replace(path, text, &model, NULL, false);
+}
+
 int file_replace_synced(const char *path, struct span text)
 {
     int code = replace(path, text, NULL, NULL, true);

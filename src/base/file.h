@@ -26,6 +26,9 @@ int file_replace(const char *path, struct span text) MUST_CHECK;
 /* The same, and the new file is on the disk when this returns. */
 int file_replace_synced(const char *path, struct span text) MUST_CHECK;
 
+/* The new file has the mode of `like` and, if that is possible, its owner. */
+int file_replace_like(const char *path, struct span text, const char *like) MUST_CHECK;
+
 /*
  * Replaces a file that exists and keeps its mode and, if that is possible, its owner; the old file
  * gets the name `old`, unless `old` is NULL. The new file is on the disk before it gets the name

@@ -50,6 +50,23 @@ test('the file: a line for each tool, sorted, the same each time, whatever the o
   assert.equal((await p.run('lock', '--check')).code, 0);
 });
 
+// It was always readable for whoever ran the command alone. The daemon of a package runs as a user of its own: after
+// `sudo rialto lock` it could not read what was approved, and offered no tool.
+test('the file is readable for whom the configuration is, and keeps its mode', async () => {
+  const p = place();
+  const mode = () => (fs.statSync(p.lock).mode & 0o777).toString(8);
+  fs.chmodSync(p.file, 0o644);
+  assert.equal((await p.run('lock')).code, 0);
+  assert.equal(mode(), '644');
+  fs.chmodSync(p.lock, 0o640);
+  assert.equal((await p.run('lock')).code, 0);
+  assert.equal(mode(), '640');
+  fs.rmSync(p.lock);
+  fs.chmodSync(p.file, 0o600);
+  assert.equal((await p.run('lock')).code, 0);
+  assert.equal(mode(), '600');
+});
+
 test('--check: 1 for what changed, is new or is gone, for a server that does not start, and without a file', async () => {
   const p = place();
   const none = await p.run('lock', '--check');

@@ -23,7 +23,7 @@ struct lock_row {
 };
 
 struct lock {
-    char *path; /* NULL without a configuration file */
+    char *path, *config; /* NULL without a configuration file */
     enum config_on_change on_change;
     bool exists;     /* the file was there, readable or not */
     bool broken;     /* ... and could never be read */
@@ -240,7 +240,11 @@ int lock_write(struct lock *l, struct err *err)
     }
     buf_str(&text, "\n]\n}\n");
     mem_free(rows);
-    int code = file_replace(l->path, buf_view(&text));
+    /* It holds digests alone. Who reads the configuration, such as a daemon of another user, must
+     * be able to read it. */
+    int code = file_replace_like(l->path, buf_view(&text), l->path);
+    if (code == -ENOENT)
+        code = file_replace_like(l->path, buf_view(&text), l->config);
     return code ? err_set(err, code, "%s cannot be written: %s", l->path, err_name(code)) : 0;
 }
 
@@ -432,6 +436,7 @@ struct lock *lock_new(const struct config *c)
 
     list_init(&l->held);
     l->path = c->file ? lock_path(c->file) : NULL;
+    l->config = mem_str(c->file);
     lock_read(l, c);
     return l;
 }
@@ -442,5 +447,6 @@ void lock_free(struct lock *l)
         free_held(l, LIST_ENTRY(it, struct lock_held, node));
     free_rows(&l->rows);
     mem_free(l->path);
+    mem_free(l->config);
     mem_free(l);
 }
