@@ -146,18 +146,36 @@ static int rename_entry(const struct server_edit *e, struct buf *out, struct spa
                        span_str(e->fresh), err);
 }
 
-/* The key `enabled` of the server, taken out or set to false. */
+/* The keys by which other programs switch a server. */
+static const struct switch_key {
+    const char *key;
+    bool off; /* true means disabled */
+} switch_keys[] = {{"disabled", true}, {"isActive", false}};
+
+/* The key `enabled` of the server, taken out or set to false; another key that its entry has is set
+ * to the word that is meant. */
 static int switch_entry(const struct server_edit *e, struct buf *out, struct span text,
                         struct err *err)
 {
     enum edit_format format = edit_format_of(text);
     struct edit_place all = edit_servers(text), own = {.keys = {all.keys[0], e->name}};
+    bool enable = e->act == SERVER_EDIT_ENABLE;
     BUF_SCOPED without = {0};
+    struct arena arena = {0};
+    const struct switch_key *theirs = NULL;
     int code = edit_take(&without, format, &all, text, span_str(e->name), err);
 
     if (code == -ENOENT)
         return code;
-    if (e->act == SERVER_EDIT_DISABLE)
+    const struct value *entry = find_entry(&arena, text, e->name);
+    for (size_t i = 0; i < COUNT_OF(switch_keys); i++)
+        if (entry && value_get(entry, switch_keys[i].key))
+            theirs = &switch_keys[i];
+    arena_fini(&arena);
+    if (theirs)
+        return edit_set(out, format, &own, text, span_str(theirs->key),
+                        enable == theirs->off ? SPAN("false") : SPAN("true"), err);
+    if (!enable)
         return edit_set(out, format, &own, text, SPAN("enabled"), SPAN("false"), err);
     code = edit_take(out, format, &own, text, SPAN("enabled"), err);
     if (code != -ENOENT)
@@ -242,13 +260,40 @@ static int check_rules(const struct server_edit *e, const struct config *config,
     return 0;
 }
 
-/* Is the new text of the file a valid configuration? */
+static int not_edited(const char *path, struct err *err)
+{
+    err_set(err, -ENOTSUP, "%s has the servers of another program, which are not edited here",
+            path);
+    err_hint(err, "edit them with that program, or make a file of ours of it: rialto import %s",
+             path);
+    return -ENOTSUP;
+}
+
+/* Does the edited file mean what was wanted? Other programs have their servers elsewhere, and more
+ * keys than one may disable a server. */
+static int check_effect(const char *path, const struct server_edit *e, const struct config *config,
+                        struct err *err)
+{
+    bool switches = e->act == SERVER_EDIT_ENABLE || e->act == SERVER_EDIT_DISABLE;
+    const struct config_server *s =
+        config_server(config, e->act == SERVER_EDIT_RENAME ? e->fresh : e->name);
+
+    if (!s != (e->act == SERVER_EDIT_REMOVE))
+        return not_edited(path, err);
+    if (!switches || s->enabled == (e->act == SERVER_EDIT_ENABLE))
+        return check_rules(e, config, err);
+    err_set(err, -ENOTSUP, "'%s' would still be %s", e->name, s->enabled ? "enabled" : "disabled");
+    err_hint(err, "another key says so; look at enabled_servers, and at the whole entry");
+    return -ENOTSUP;
+}
+
+/* Is the new text of the file a valid configuration that means what was wanted? */
 static int check_text(const char *path, const struct server_edit *e, struct span text,
                       struct err *err)
 {
     struct problems problems = {0};
     struct config *config = config_parse(text, config_format_of(path, text), &problems);
-    int code = config ? check_rules(e, config, err) : ERR_CONFIG;
+    int code = config ? check_effect(path, e, config, err) : ERR_CONFIG;
 
     for (size_t i = 0; !config && i < problems.n; i++)
         if (problems.items[i].level == PROBLEM_ERROR) {
@@ -259,6 +304,18 @@ static int check_text(const char *path, const struct server_edit *e, struct span
     problems_fini(&problems);
     config_free(config);
     return code;
+}
+
+/* Has the file a server of this name, although the edit did not find it? */
+static bool is_elsewhere(const char *path, const struct server_edit *e, struct span text)
+{
+    struct problems problems = {0};
+    struct config *config = config_parse(text, config_format_of(path, text), &problems);
+    bool there = config && config_server(config, e->name);
+
+    problems_fini(&problems);
+    config_free(config);
+    return there;
 }
 
 static int edit_locked(const char *path, const struct server_edit *e, struct server_edit_done *done,
@@ -278,6 +335,8 @@ static int edit_locked(const char *path, const struct server_edit *e, struct ser
     if (done->made && e->act != SERVER_EDIT_ADD)
         return err_set(err, code, "there is no %s", path);
     code = edits[e->act](e, &done->after, before, err);
+    if (code == -ENOENT && is_elsewhere(path, e, before))
+        code = not_edited(path, err);
     struct span after = buf_view(&done->after);
     if (!code)
         code = check_text(path, e, after, err);

@@ -60,6 +60,15 @@ test('changed, switched and removed; everything else stays as it is written', as
   assert.equal(fs.readFileSync(server.config, 'utf8'), before);
 });
 
+// The page said that the server was enabled, and the file, written by Cline, still had "disabled": true.
+test('a server that another program disabled is enabled in its own words', async (t) => {
+  const server = await serve(t, { mcpServers: { a: { ...entry('--name', 'a'), disabled: true } } });
+  assert.equal((await stateOf(server, 'a')).state, 'disabled');
+  assert.equal((await post(server, '/api/servers/a/enable')).status, 200);
+  await isUp(server, 'a');
+  assert.equal(JSON.parse(fs.readFileSync(server.config, 'utf8')).mcpServers.a.disabled, false);
+});
+
 // Hidden values were put back by their place in a list: without the first pair, the second secret became the first.
 test('in a list that became longer or shorter, no hidden value is put in the place of another', async (t) => {
   const args = [...fake().args, '--first-token', 'AAAA-first-secret', '--second-token', 'BBBB-second-secret'];

@@ -133,6 +133,59 @@ test('what cannot be edited safely is refused with the lines to paste; the file 
   }
 });
 
+// Cline writes `disabled` into each entry. 'enable' took out `enabled`, which was not there, said "enabled" and left the
+// file as it was; 'disable' put it beside `disabled: false`, and that was an error.
+test('a server is switched by the key that its file has', async () => {
+  const h = home();
+  const file = path.join(h.dir, 'mcp.json');
+  const before = '{"mcpServers": {"a": {"command": "x", "disabled": true}, "b": {"command": "x", "disabled": false}, "c": {"command": "x", "isActive": true}}}\n';
+  fs.writeFileSync(file, before);
+  const run = async (...args) => {
+    const { code, stderr } = await h.run(...args);
+    assert.equal(code, 0, `${args}: ${stderr}`);
+    return JSON.parse((await h.run('config', '--json')).stdout).servers;
+  };
+  assert.equal((await run('enable', 'b')).b.enabled ?? true, true);
+  assert.equal(fs.readFileSync(file, 'utf8'), before);
+  assert.equal((await run('enable', 'a')).a.enabled ?? true, true);
+  assert.equal((await run('disable', 'b')).b.enabled, false);
+  assert.equal((await run('disable', 'c')).c.enabled, false);
+  assert.equal(fs.readFileSync(file, 'utf8'), before.replace('true', '#').replace('false', 'true').replace('#', 'false').replace('"isActive": true', '"isActive": false'));
+  await run('disable', 'a');
+  await run('enable', 'b');
+  await run('enable', 'c');
+  assert.equal(fs.readFileSync(file, 'utf8'), before, 'and back');
+  fs.rmSync(file);
+  const mine = 'enabled_servers: [x]\nservers:\n  x:\n    command: x\n  y:\n    command: x\n';
+  fs.writeFileSync(path.join(h.dir, 'rialto.yaml'), mine);
+  const { code, stderr } = await h.run('enable', 'y');
+  assert.equal(code, 1);
+  assert.match(stderr, /'y' would still be disabled[^]*hint: .*enabled_servers/);
+  assert.equal(fs.readFileSync(path.join(h.dir, 'rialto.yaml'), 'utf8'), mine);
+});
+
+// Their servers stand elsewhere: 'add' wrote a map `servers` that nobody reads, and said "added"; 'remove' said that
+// there is no 'a', and asked whether 'a' was meant.
+test('a file whose servers cannot be edited stays as it is, and the command says so', async () => {
+  for (const [name, text] of [
+    ['zed/settings.json', '{"theme":"x","context_servers":{"a":{"command":"x"}}}'],
+    ['opencode/opencode.json', '{"mcp":{"a":{"type":"local","command":["x"]}}}'],
+    ['goose/config.yaml', 'extensions:\n  a: {name: a, type: stdio, cmd: x, args: []}\n'],
+  ]) {
+    const h = home();
+    const file = path.join(h.dir, 'config', name);
+    fs.mkdirSync(path.dirname(file), { recursive: true });
+    fs.writeFileSync(file, text);
+    for (const args of [['add', '-c', file, 'new', '--', 'cat'], ['add-json', '-c', file, 'new', '{"command":"cat"}'], ['remove', 'a', '-c', file], ['rename', 'a', 'b', '-c', file], ['disable', 'a', '-c', file]]) {
+      const { code, stdout, stderr } = await h.run(...args);
+      assert.equal(code, 1, `${name}: ${args}`);
+      assert.match(stderr, /the servers of another program, which are not edited here[^]*hint: .*rialto import/, `${name}: ${args}`);
+      assert.doesNotMatch(stdout + stderr, /did you mean|added/);
+      assert.equal(fs.readFileSync(file, 'utf8'), text);
+    }
+  }
+});
+
 // Only the key was renamed: a rule that denied calls of 'bank' was about nobody then, and 'money' took them.
 test('a server is not renamed away from its rules', async () => {
   const h = home();
