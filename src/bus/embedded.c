@@ -6,6 +6,7 @@
 #include "bus/line.h"
 #include "bus/line_client.h"
 #include "bus/line_server.h"
+#include "io/listen.h"
 #include "io/runtime_folder.h"
 
 #include <errno.h>
@@ -190,7 +191,11 @@ static void local_connect(void *engine)
     }
     if (code != -EWOULDBLOCK)
         log_warn("bus", "%s", err.text);
-    line_engine.connect(e->link);
+    /* With the socket we would join ourselves: nobody accepts on it until we have the lock, too. */
+    if (listen_is_given(e->loop, e->address))
+        engine_lost(e->bus, "the daemon before this one has not left it yet");
+    else
+        line_engine.connect(e->link);
 }
 
 /* The link ends last, and it reports engine_closed. */

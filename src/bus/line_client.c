@@ -229,6 +229,12 @@ static void on_connected(void *owner, struct stream *s, int code)
         engine_lost(e->bus, err_name(code));
         return;
     }
+    /* Who hosts a bus sees what is sent, and gives a worker its orders. */
+    if (strncmp(e->address, "unix:", 5) == 0 && !stream_peer_is_own_user(s)) {
+        stream_close(s, "it is of another user");
+        engine_lost(e->bus, "a process of another user hosts the bus there");
+        return;
+    }
     e->stream = s;
     e->silence = 0;
     lines_init(&e->lines, read_limit);

@@ -238,9 +238,8 @@ static void turn_away(struct stream *stream, const char *why)
 static void on_local(void *owner, struct stream *stream)
 {
     struct line_server *s = owner;
-    unsigned uid;
 
-    if (!stream_peer_user(stream, &uid) || (uid != geteuid() && uid != 0)) {
+    if (!stream_peer_is_own_user(stream)) {
         log_warn("bus", "a process of another user wanted to join: refused");
         turn_away(stream, "another user's bus");
     } else if (stream_peer_is_kin(stream)) {

@@ -6,6 +6,8 @@
 #include "base/log.h"
 #include "base/mem.h"
 #include "core/approval.h"
+#include "core/drain.h"
+#include "core/router.h"
 #include "hub/bus_host.h"
 #include "mcp/consent.h"
 #include "rockbot/news.h"
@@ -28,6 +30,7 @@ struct bus_role {
     struct bus_worker *worker; /* NULL when the role has no worker, or the worker is closed */
     struct bus_proxy *proxy;
     struct bus_news *news;
+    struct observer calls; /* while the role closes: waits for the last call */
     void (*closed)(void *arg);
     void *closed_arg;
 };
@@ -188,13 +191,25 @@ static void proxy_stopped(void *arg)
     bus_close(r->bus);
 }
 
+/* Agents may still have calls at servers on the bus. */
+static void on_calls(struct observer *o)
+{
+    struct bus_role *r = CONTAINER_OF(o, struct bus_role, calls);
+
+    if (drain_count(bridge_router(r->bridge)))
+        return;
+    observer_remove(o);
+    bus_proxy_stop(r->proxy, proxy_stopped, r);
+}
+
 static void worker_closed(void *arg)
 {
     struct bus_role *r = arg;
 
     r->worker = NULL;
+    r->calls.changed = on_calls;
     if (r->proxy)
-        bus_proxy_stop(r->proxy, proxy_stopped, r);
+        observers_add(router_observers(bridge_router(r->bridge)), &r->calls);
     else
         proxy_stopped(r);
 }

@@ -19,8 +19,9 @@ struct bus_role;
 struct bus_role *bus_role_open(struct loop *loop, const struct config *c, struct bridge *bridge,
                                struct follow *follow, const char *url,
                                const enum config_bus_role *role, struct err *err);
-/* Answer the requests taken so far, then leave the bus. `closed` is called from the loop, and the
- * role is freed by then; do not stop the bridge's servers before that. */
+/* Answer the requests taken so far, wait for the last call of an agent, then leave the bus.
+ * `closed` is called from the loop, and the role is freed by then; do not stop the bridge's servers
+ * before that. */
 void bus_role_close(struct bus_role *r, void (*closed)(void *arg), void *arg);
 /* `out` is valid until the next turn of the loop. */
 void bus_role_report(const struct bus_role *r, struct bus_report *out);

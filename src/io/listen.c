@@ -167,6 +167,11 @@ static int bind_unix(const char *path)
     return code == -ENOENT ? UV_EACCES : code;
 }
 
+bool listen_is_given(const struct loop *l, const char *address)
+{
+    return service_has_socket(l->service, address);
+}
+
 static int open_unix(struct listener *ls, const char *address, const char *path)
 {
     bool ours = true;

@@ -24,6 +24,9 @@ const char *listener_address(const struct listener *ls);
 int listener_port(const struct listener *ls); /* 0 for Unix sockets */
 /* `on_accept` is not called after this returns. */
 void listener_close(struct listener *ls);
+/* Was a socket for this address handed over to us, and has nobody taken it yet? */
+bool listen_is_given(const struct loop *l, const char *address);
+
 /* Calls `show` for each listening socket of the loop, with the address that was asked for. `ours`:
  * the file of a Unix socket is removed with the listener. */
 typedef void listen_show_fn(void *arg, const char *asked, int fd, bool ours);

@@ -152,6 +152,16 @@ int service_take_socket(struct service *s, const char *address, bool *ours)
     return -1;
 }
 
+bool service_has_socket(const struct service *s, const char *address)
+{
+    if (!s)
+        return false;
+    LIST_EACH (&s->left, it)
+        if (strcmp(LIST_ENTRY(it, struct service_socket, node)->address, address) == 0)
+            return true;
+    return false;
+}
+
 void service_give_socket(struct service *s, const char *address, int fd, bool ours)
 {
     add_socket(s, &(struct service_socket){.fd = fd, .address = mem_str(address), .ours = ours});

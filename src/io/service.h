@@ -22,6 +22,7 @@ void service_free(struct service *s);
 /* The handed-over socket on this address ("127.0.0.1:8765", "unix:PATH"), or -1. The caller owns
  * it. `ours`: a Unix socket's file is ours to remove. `s` may be NULL. */
 int service_take_socket(struct service *s, const char *address, bool *ours);
+bool service_has_socket(const struct service *s, const char *address);
 /* The daemon before us (io/successor.h) has opened this socket for that address. Takes it over. */
 void service_give_socket(struct service *s, const char *address, int fd, bool ours);
 /* Negative when a socket of the manager is left that nobody took: its clients would wait for

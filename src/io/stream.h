@@ -78,8 +78,9 @@ void stream_abandon(struct stream *s, const char *reason, uint64_t wait_ms);
 const char *stream_name(const struct stream *s);
 /* Is this host ("192.0.2.7", "[2001:db8::7]") our end of a TCP connection? */
 bool stream_is_to(const struct stream *s, struct span host);
-/* The user id of the process at the other end of a Unix socket; false for any other stream. */
-MUST_CHECK bool stream_peer_user(const struct stream *s, unsigned *uid);
+/* Is the process at the other end of a Unix socket of our own user or of root? False for any other
+ * stream. */
+MUST_CHECK bool stream_peer_is_own_user(const struct stream *s);
 /* Is the peer a child of this loop or a process that descends from one? Also true if the peer is
  * gone already; false for any stream but a Unix socket. Call it right after the peer connected. */
 MUST_CHECK bool stream_peer_is_kin(const struct stream *s);

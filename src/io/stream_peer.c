@@ -29,14 +29,11 @@ static bool find_peer(int fd, struct ucred *peer)
     return getsockopt(fd, SOL_SOCKET, SO_PEERCRED, peer, &size) == 0 && peer->uid != (uid_t)-1;
 }
 
-bool stream_peer_user(const struct stream *s, unsigned *uid)
+bool stream_peer_is_own_user(const struct stream *s)
 {
     struct ucred peer;
 
-    if (!find_peer(socket_of(s), &peer))
-        return false;
-    *uid = peer.uid;
-    return true;
+    return find_peer(socket_of(s), &peer) && (peer.uid == geteuid() || peer.uid == 0);
 }
 
 /* Does the process that connected still exist? Its id could have been reused. Kernels before 6.5

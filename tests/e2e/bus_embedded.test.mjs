@@ -1,6 +1,7 @@
 // The embedded bus as other programs see it: one JSON object a line on a socket, written here by hand;
 // who hosts it and who takes over; and `rialto bus tail` and `pub`.
 import assert from 'node:assert/strict';
+import { spawn } from 'node:child_process';
 import fs from 'node:fs';
 import net from 'node:net';
 import path from 'node:path';
@@ -8,7 +9,7 @@ import { test } from 'node:test';
 import { events, post } from './admin_lib.mjs';
 import { busServer } from './bus_worker_scenarios.mjs';
 import {
-  exchange, expectClean, fake, rialto, rialtoBin, sanitizerEnv, serve, sleep, start, StdioClient, tempDir,
+  exchange, expectClean, fake, HttpClient, rialto, rialtoBin, sanitizerEnv, serve, sleep, start, StdioClient, tempDir,
   until, within, writeConfig,
 } from './lib.mjs';
 
@@ -611,3 +612,56 @@ test('commands that make no sense say what would', async (t) => {
     assert.doesNotMatch(result.stderr, /hunter2/);
   }
 });
+
+// Who listened at the place first, in a folder that is anybody's, was taken for the host: a worker did what another user
+// asked for, and was sent the bus's token.
+test('a bus that another user hosts is not joined', { skip: process.getuid() !== 0 && 'another user can be only as root' }, async (t) => {
+  const dir = tempDir();
+  fs.chmodSync(dir, 0o1777);
+  fs.chmodSync(path.dirname(dir), 0o755);
+  const socket = path.join(dir, 'bus.sock');
+  const script = `import os, socket, sys
+os.setgid(65534); os.setuid(65534); os.umask(0)
+s = socket.socket(socket.AF_UNIX); s.bind(sys.argv[1]); s.listen()
+print('listens', flush=True)
+while True: print('got', s.accept()[0].recv(1000), flush=True)`;
+  const foreign = spawn('python3', ['-c', script, socket], { cwd: '/', stdio: ['ignore', 'pipe', 'inherit'] });
+  t.after(() => foreign.kill('SIGKILL'));
+  let said = '';
+  foreign.stdout.on('data', (d) => { said += d; });
+  await until('it listens', () => /listens/.test(said));
+  const server = await serve(t, { servers: { a: fake() }, bus: { url: `unix:${socket}`, role: 'worker', agents: ['Ag'] } });
+  await until('the refusal', () => /a process of another user hosts the bus/.test(server.stderr()));
+  await until('its connection', () => /got/.test(said));
+  assert.match(said, /^listens\n(got b''\n)+$/);
+});
+
+// The new daemon had the socket and the old one the lock: for 10 s the new one waited for its own answer, and so did agents.
+test('after an upgrade the bus is there again at once', async (t) => {
+  const { socket, url } = place();
+  const server = await serve(t, { servers: { a: fake() }, bus: { url, role: 'worker', agents: ['Ag'] } });
+  const before = await until('the bus', () => Line.connect(t, socket).catch(() => null));
+  const { code, stderr } = await rialto(['upgrade', '-c', server.config], { env: { XDG_RUNTIME_DIR: server.dir }, timeout: 30_000 });
+  assert.equal(code, 0, stderr);
+  const began = Date.now();
+  await before.ended;
+  const line = await until('the bus', () => Line.connect(t, socket).catch(() => null));
+  await line.ok({ op: 'hello', v: 1, name: 'ann', token: null });
+  assert.ok(Date.now() - began < 8000, `${Date.now() - began} ms`);
+});
+
+// It ended at once with "is being stopped", while calls to other servers were waited for.
+for (const how of ['a signal', 'an upgrade']) {
+  test(`a call to a server on the bus has its time after ${how}`, async (t) => {
+    const { url } = place();
+    await serve(t, { servers: { w: fake() }, bus: { url, role: 'worker', agents: ['Desk'] } });
+    const server = await serve(t, { servers: {}, bus: { url, role: 'proxy', agents: ['Desk'] } });
+    const client = await new HttpClient(server.url).connect();
+    await client.waitFor('w__sleep');
+    const call = client.text('w__sleep', { ms: 2500 });
+    await sleep(500);
+    if (how === 'a signal') process.kill(server.pid, 'SIGTERM');
+    else assert.equal((await rialto(['upgrade', '-c', server.config], { env: { XDG_RUNTIME_DIR: server.dir }, timeout: 30_000 })).code, 0);
+    assert.match(await call, /slept/);
+  });
+}
