@@ -115,6 +115,8 @@ static bool send_dead(struct amqp_channel *ch)
         {"x-overflow", SPAN("drop-head"), 0},
         ephemeral_argument,
     };
+    if (ch->lossy)
+        return false;
     amqp_put_queue_declare(out_of(ch), ch->number, ch->dead, ch->dead_way == AS_IT_IS, arguments,
                            COUNT_OF(arguments) - !ch->ephemeral);
     return true;
@@ -122,6 +124,8 @@ static bool send_dead(struct amqp_channel *ch)
 
 static bool send_bind_dead(struct amqp_channel *ch)
 {
+    if (ch->lossy)
+        return false;
     amqp_put_queue_bind(out_of(ch), ch->number, ch->dead, span_str(ch->engine->dlx), ch->topic);
     return true;
 }
@@ -136,11 +140,14 @@ static bool send_clear_main(struct amqp_channel *ch)
 
 static bool send_main(struct amqp_channel *ch)
 {
-    struct amqp_argument arguments[6] = {
-        {"x-dead-letter-exchange", span_str(ch->engine->dlx), 0},
-        {"x-dead-letter-routing-key", ch->topic, 0},
-    };
-    size_t n = 2;
+    struct amqp_argument arguments[4];
+    size_t n = 0;
+
+    if (!ch->lossy) { /* what an onlooker misses is nobody's dead letter */
+        arguments[n++] =
+            (struct amqp_argument){"x-dead-letter-exchange", span_str(ch->engine->dlx), 0};
+        arguments[n++] = (struct amqp_argument){"x-dead-letter-routing-key", ch->topic, 0};
+    }
     if (ch->ephemeral) {
         arguments[n++] = ephemeral_argument;
         arguments[n++] = (struct amqp_argument){"x-message-ttl", SPAN_EMPTY, HOUR_MS};
@@ -183,6 +190,8 @@ static bool send_drop_main(struct amqp_channel *ch)
 
 static bool send_drop_dead(struct amqp_channel *ch)
 {
+    if (ch->lossy)
+        return false;
     amqp_put_queue_delete(out_of(ch), ch->number, ch->dead, true, false);
     return true;
 }
@@ -500,13 +509,13 @@ static uint16_t free_number(struct amqp_connection *e)
     return (uint16_t)number;
 }
 
-/* "rockbot.GROUP" and "rockbot.GROUP.dlq": spans into one block. */
-static bool name_queues(struct amqp_channel *ch, const struct engine_sub *sub)
+/* "EXCHANGE.GROUP" and "EXCHANGE.GROUP.dlq": spans into one block. */
+static bool name_queues(struct amqp_channel *ch, const char *exchange, const struct engine_sub *sub)
 {
     struct buf words = {0};
-    size_t topic = strlen(sub->topic), queue = strlen("rockbot.") + strlen(sub->group);
+    size_t topic = strlen(sub->topic), queue = strlen(exchange) + 1 + strlen(sub->group);
 
-    buf_printf(&words, "%srockbot.%srockbot.%s.dlq", sub->topic, sub->group, sub->group);
+    buf_printf(&words, "%s%s.%s%s.%s.dlq", sub->topic, exchange, sub->group, exchange, sub->group);
     ch->words = buf_take(&words);
     ch->topic = span_of(ch->words, topic);
     ch->queue = span_of(ch->words + topic, queue);
@@ -518,7 +527,7 @@ void amqp_channel_start(struct amqp_connection *e, struct engine_sub *sub)
 {
     uint16_t number = free_number(e);
     struct amqp_channel *ch = MEM_NEW(struct amqp_channel);
-    bool named = name_queues(ch, sub);
+    bool named = name_queues(ch, e->exchange, sub);
 
     if (!number || !named) {
         log_error("bus", "no subscription to %s as %s: %s", sub->topic, sub->group,

@@ -58,11 +58,11 @@ export class Probe {
       .catch((e) => { throw new Error(`${e.message}\n${this.stderr}`); });
   }
 
-  /** How often the log says that this group was subscribed. */
+  /** How often the log says that this group was subscribed, in RabbitMQ by the name of its queue. */
   subscribed(group) {
     return this.stderr.split('\n')
       .filter((l) => l.includes('subscribed to ')
-        && [`as rockbot.${group}`, `as ${group}`].some((end) => l.trimEnd().endsWith(` ${end}`))).length;
+        && [`as ${group}`, `.${group}`].some((end) => l.trimEnd().endsWith(end))).length;
   }
 
   pub(topic, env, more = {}) {

@@ -322,6 +322,22 @@ test('queues as RockBot declares them', async (t) => {
   assert.deepEqual(Object.keys(await queues('c')).sort(), ['rockbot.mcp-bridge.A', 'rockbot.mcp-bridge.A.dlq']);
 });
 
+// What an onlooker was too slow for went to the dead letters of those who had handled it; and two deployments with
+// exchanges of their own shared the names of queues, and deleted each other's for ever.
+test('an onlooker makes no dead letters, and queues have the name of their exchange', async (t) => {
+  const probe = await startProbe(t, rabbit.url('c'));
+  await probe.sub('look', 'tool.#', 'look', { ephemeral: true, lossy: true });
+  const found = await queues('c');
+  assert.ok(!found['rockbot.look.dlq']);
+  assert.deepEqual(found['rockbot.look'].arguments,
+    { 'x-expires': 86400000, 'x-message-ttl': 3600000, 'x-max-length': 10000, 'x-overflow': 'drop-head' });
+  const other = await startProbe(t, rabbit.url('c'), ['--exchange', 'second']);
+  await other.sub('s', 'tool.other', 'look');
+  assert.equal((await queues('c'))['second.look'].arguments['x-dead-letter-exchange'], 'second.dlx');
+  await probe.leave();
+  await other.leave();
+});
+
 test('ephemeral queues go with the bus, but not while another subscriber has them', async (t) => {
   const one = await startProbe(t, rabbit.url('d'));
   const two = await startProbe(t, rabbit.url('d'));
