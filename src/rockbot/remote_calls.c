@@ -62,7 +62,9 @@ static void tool_failed(struct remote_request *q, const struct json_slot *in)
                                     .is_error = true,
                                     .text = buf_view(&message)});
     } else {
-        call_failed(q, why, in[ERROR_RETRYABLE].type == JSON_TRUE, buf_cstr(&message));
+        /* For RockBot a timeout is retryable, although the tool may have done its work. */
+        bool again = in[ERROR_RETRYABLE].type == JSON_TRUE && q->call->repeatable;
+        call_failed(q, why, again, buf_cstr(&message));
     }
 }
 
