@@ -269,6 +269,9 @@ static int check_file(const char *file, struct span text, const char *fresh, str
     const char *twin = c && fresh ? find_twin(c, fresh) : NULL;
     if (twin)
         code = err_set(err, -EEXIST, "'%s' is the same server already", twin);
+    else if (c && fresh && !config_server(c, fresh)->enabled)
+        code = err_set(err, -EPERM,
+                       "the operator has named the servers that run here (enabled_servers)");
     problems_fini(&problems);
     config_free(c);
     return code;

@@ -210,6 +210,18 @@ static void put_entry(struct bus_worker *w, struct buf *out, const struct surfac
         log_error(p->alias, "has too many tools to be announced on the bus (%zu bytes)", out->n);
 }
 
+/* Of what the server's entry says besides its lists. */
+static uint64_t facts_digest(struct bus_worker *w, const struct provider *p)
+{
+    static const struct surface nothing;
+    struct bus_server_facts facts = {0};
+    BUF_SCOPED entry = {0};
+
+    w->host->facts(w->host->arg, p, &facts);
+    surface_put_server(&entry, &nothing, p->alias, &facts, false);
+    return map_hash(buf_view(&entry));
+}
+
 static void announce(struct bus_worker *w, struct known *k, const struct provider *p,
                      const struct surface *s)
 {
@@ -221,6 +233,7 @@ static void announce(struct bus_worker *w, struct known *k, const struct provide
     put_entry(w, &k->entry, s, p);
     buf_span(&k->tools, buf_view(&s->tools));
     snprintf(k->fingerprint, sizeof k->fingerprint, "%s", s->fingerprint);
+    k->facts = facts_digest(w, p);
     k->announced = true;
     k->announced_at = stamp_now();
     k->n_announced++;
@@ -266,8 +279,16 @@ bool worker_relist(struct bus_worker *w, struct provider *p)
     if (!k || p->state != PROVIDER_READY || now - k->relisted_at < RELIST_GAP_MS)
         return false;
     k->relisted_at = now;
+    k->relisted_from = p->catalog ? p->catalog->generation : 0;
     w->host->relist(w->host->arg, p);
     return true;
+}
+
+bool worker_is_relisting(const struct bus_worker *w, const struct provider *p)
+{
+    const struct known *k = known_find(w, p->alias);
+
+    return k && k->relisted_at && p->catalog && p->catalog->generation == k->relisted_from;
 }
 
 /* True while the server starts or its changes are collected. */
@@ -280,7 +301,7 @@ static bool look_at(struct bus_worker *w, struct known *k, struct provider *p)
         provider_want(p); /* agents cannot call a server that was never announced */
     if (!provider_advertised(p))
         return p->state == PROVIDER_STARTING; /* the last announcement stays valid until it is up */
-    uint64_t digest = digest_of(w->host->view(w->host->arg, p));
+    uint64_t digest = digest_of(w->host->view(w->host->arg, p)) ^ facts_digest(w, p);
     if (k->announced && digest == k->digest && !k->due)
         return false;
     if (k->announced && digest != k->digest && !k->due)
@@ -289,7 +310,8 @@ static bool look_at(struct bus_worker *w, struct known *k, struct provider *p)
     if (k->announced && now < k->due)
         return true;
     surface_read(&s, w->host->view(w->host->arg, p));
-    if (!k->announced || strcmp(s.fingerprint, k->fingerprint) != 0)
+    if (!k->announced || strcmp(s.fingerprint, k->fingerprint) != 0 ||
+        facts_digest(w, p) != k->facts)
         announce(w, k, p, &s);
     k->due = 0;
     surface_fini(&s);

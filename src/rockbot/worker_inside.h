@@ -45,18 +45,20 @@ struct known {
     struct list node;
     char *alias;
     bool announced;
-    bool there;            /* used while looking: the server still exists */
-    uint64_t digest;       /* of the server's lists at the last look */
-    uint64_t due;          /* when to announce a change; 0 = nothing changed */
-    uint64_t announced_at; /* Unix time in ms */
-    uint64_t n_announced;  /* number of announcements */
-    uint64_t timeout_ms;   /* the server's own limit for calls; 0 = none */
-    uint64_t relisted_at;  /* when the server was last asked for its lists */
-    struct list askers;    /* of struct bus_asker */
+    bool there;             /* used while looking: the server still exists */
+    uint64_t digest;        /* of the server's lists and facts at the last look */
+    uint64_t due;           /* when to announce a change; 0 = nothing changed */
+    uint64_t announced_at;  /* Unix time in ms */
+    uint64_t n_announced;   /* number of announcements */
+    uint64_t timeout_ms;    /* the server's own limit for calls; 0 = none */
+    uint64_t relisted_at;   /* when the server was last asked for its lists, */
+    uint64_t relisted_from; /* and the generation that it had then */
+    struct list askers;     /* of struct bus_asker */
     size_t n_askers;
     bool relisting; /* asked for the askers: a generation other than `generation` is the answer */
     uint64_t generation;
     char fingerprint[65];    /* as announced */
+    uint64_t facts;          /* the same: a digest of the entry without the lists */
     struct buf entry, tools; /* as announced: entry of the index, JSON array of the tools' names */
 };
 
@@ -134,8 +136,10 @@ void worker_greet(struct bus_worker *w, const char *agent);
 /* Looks at all servers. Returns in how many ms to look again without a change, or UINT64_MAX. */
 uint64_t worker_look(struct bus_worker *w);
 void worker_forget_all(struct bus_worker *w);
-/* Asks the server for its lists. False if the server is not up or was asked just now. */
+/* Asks the server for its lists. False if the server is not up or was asked just now; the answer to
+ * that may still be on its way (worker_is_relisting). */
 bool worker_relist(struct bus_worker *w, struct provider *p);
+bool worker_is_relisting(const struct bus_worker *w, const struct provider *p);
 /* The server's own limit for a call, in ms, as of the last look; 0 = none. */
 uint64_t worker_timeout_of(struct bus_worker *w, const struct provider *p);
 

@@ -306,7 +306,8 @@ static bool ask_for_lists(struct job *j, struct provider *p)
 
     if (j->relisted || p->halted)
         return false;
-    if (p->state == PROVIDER_READY && !worker_relist(j->worker, p))
+    if (p->state == PROVIDER_READY && !worker_relist(j->worker, p) &&
+        !worker_is_relisting(j->worker, p))
         return false;
     j->relisted = true;
     j->generation = generation;

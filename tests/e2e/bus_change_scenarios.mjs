@@ -180,6 +180,29 @@ export const changeScenarios = {
     assert.equal(new Set([...agent.index.values()].map((s) => s.serverId)).size, agent.index.size, 'ids are their own');
   },
 
+  // The index kept the old entry, also after a refresh: an agent did not learn that it is asked the server's questions.
+  'ConfigReload: what an entry says of a server is announced again when it changes': async (t, rig) => {
+    const { agent, edit } = await start(t, rig, { main: fake() });
+    const before = agent.index.get('main');
+    assert.ok(!before.handback);
+    edit((s) => { s.main.elicitation = { mode: 'handback' }; s.main.env = { X: '1' }; });
+    await until('the new entry', () => agent.index.get('main').handback, 20_000);
+    assert.notEqual(agent.index.get('main').identityHash, before.identityHash);
+  },
+
+  // The entry was written, and the agent was told that the server was removed while it started.
+  'McpBridgeOwnership: where the operator has named the servers that run, none is registered': async (t, rig) => {
+    const { agent, worker, read } = await start(t, rig, { main: fake() });
+    const url = await upstream(t);
+    fs.writeFileSync(worker.config, JSON.stringify({ ...read(), enabled_servers: ['main'] }));
+    await until('the reload', () => /configuration read again/.test(worker.stderr()), 20_000);
+    const before = JSON.stringify(read());
+    const { success, error } = await register(agent, 'far', url);
+    assert.equal(success, false);
+    assert.match(error, /enabled_servers/);
+    assert.equal(JSON.stringify(read()), before, 'nothing was written');
+  },
+
   'McpBridgeSurface: names that are no names, programs, and no URL are refused': async (t, rig) => {
     const { agent, read } = await start(t, rig, { main: fake() });
     const before = JSON.stringify(read());

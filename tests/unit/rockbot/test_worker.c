@@ -126,6 +126,23 @@ static void test_a_tool_that_nobody_told_of(void **state)
     rig_end(&r);
 }
 
+/* Of two calls at once, only the first one waited for the list that was on its way. */
+static void test_two_calls_of_a_tool_that_nobody_told_of(void **state)
+{
+    struct rig r;
+
+    (void)state;
+    begin(&r);
+    run_for(r.loop, 1100);
+    r.servers[1].tools = "other echo fresh";
+    rig_invoke(&r, "Other", "fresh", NULL);
+    rig_invoke(&r, "Other", "fresh", NULL);
+    assert_body_has(rig_next(&r, RESULTS), "\"content\":\"{}\"");
+    assert_body_has(rig_next(&r, RESULTS), "\"content\":\"{}\"");
+    assert_int_equal(r.servers[1].relists, 1);
+    rig_end(&r);
+}
+
 /* The catalog of a server that is down may be outdated: a call of an unknown tool waits for it. */
 static void test_a_tool_of_a_server_on_its_way_up(void **state)
 {
@@ -222,6 +239,7 @@ int main(void)
         cmocka_unit_test(test_where_replies_go),
         cmocka_unit_test(test_which_server_and_tool),
         cmocka_unit_test(test_a_tool_that_nobody_told_of),
+        cmocka_unit_test(test_two_calls_of_a_tool_that_nobody_told_of),
         cmocka_unit_test(test_a_tool_of_a_server_on_its_way_up),
         cmocka_unit_test(test_arguments),
         cmocka_unit_test(test_errors_of_servers),
