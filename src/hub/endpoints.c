@@ -147,7 +147,7 @@ static struct endpoint *open_to(struct endpoints *e, const struct caller *caller
     struct exposure *seen = narrowed ? narrowed : whole;
     struct mcp_host host = bridge_host(e->bridge, seen);
     struct lease *lease = NULL;
-    struct view *own = bridge_enter_owner(e->bridge, seen, caller->principal, &lease);
+    struct view *own = bridge_enter_owner(seen, caller->principal, &lease);
 
     if (own)
         host.view = own;

@@ -1,8 +1,11 @@
 // The two eras of MCP in all four pairs: official clients of either era with a server of either era
 // behind rialto.
+import assert from 'node:assert/strict';
+import { createHash } from 'node:crypto';
+import http from 'node:http';
 import { test } from 'node:test';
 import { checks, connect, kinds } from './era_checks.mjs';
-import { rialtoBin, serve, tempDir, writeConfig } from './lib.mjs';
+import { HttpClient, rialtoBin, serve, tempDir, writeConfig } from './lib.mjs';
 import { fixtureEntry, fixtureOverHttp, ModernClient, serveDual } from './peers.mjs';
 
 const eras = ['legacy', 'modern'];
@@ -79,3 +82,33 @@ for (const transport of ['stdio', 'HTTP']) {
     }
   });
 }
+
+// With one server to which each caller signs in for itself, a stateless agent with a token got the instances
+// for the initialize era of all other servers.
+test('beside a server with auth.per_user, a server of both eras meets a stateless agent in its own', async (t) => {
+  const script = "let era; require('readline').createInterface({ input: process.stdin }).on('line', (line) => {"
+    + " const { id, method, params } = JSON.parse(line); if (id === undefined) return;"
+    + " if (method === 'server/discover') era = 'stateless'; if (method === 'initialize') era = 'initialize';"
+    + " const serverInfo = { name: 'x', version: '1' }, capabilities = { tools: {} };"
+    + " const result = { 'server/discover': { supportedVersions: ['2026-07-28'], capabilities, serverInfo },"
+    + " initialize: { protocolVersion: params?.protocolVersion, capabilities, serverInfo },"
+    + " 'tools/list': { tools: [{ name: 'era', inputSchema: { type: 'object' } }] },"
+    + " 'tools/call': { content: [{ type: 'text', text: era }] } }[method];"
+    + " if (era === 'stateless' && result) Object.assign(result, { resultType: 'complete', ttlMs: 0, cacheScope: 'private' });"
+    + " console.log(JSON.stringify({ jsonrpc: '2.0', id, ...(result ? { result } : { error: { code: -32601, message: 'no' } }) })); });";
+  const locked = http.createServer((req, res) => res.writeHead(401).end());
+  await new Promise((resolve) => { locked.listen(0, '127.0.0.1', resolve); });
+  t.after(() => { locked.closeAllConnections(); locked.close(); });
+  const server = await serve(t, {
+    servers: {
+      dual: { command: process.execPath, args: ['-e', script] },
+      mail: { url: `http://127.0.0.1:${locked.address().port}/mcp`, auth: { per_user: true } },
+    },
+    auth: { tokens: [{ name: 'anna', hash: `sha256:${createHash('sha256').update('a').digest('hex')}` }] },
+  }, { env: { XDG_STATE_HOME: tempDir() } });
+  const agent = new ModernClient(server.url, { headers: { Authorization: 'Bearer a' } });
+  await agent.waitFor('dual__era', 'mail__sign_in');
+  assert.equal(await agent.text('dual__era'), 'stateless');
+  const session = await new HttpClient(server.url, { token: 'a' }).connect();
+  assert.equal(await session.text('dual__era'), 'initialize');
+});

@@ -59,12 +59,12 @@ static void furnish(struct bridge *b, struct lease *l)
         if (bridge_server_differs(s, bridge_server_core(s)->halted ? NULL : terms->variables, &v)) {
             if (v)
                 bridge_server_add_variant(s, l, v);
-        } else if (terms->stateless) {
-            lease_add_shared(l, bridge_server_core(s), server_filter(s->plan));
-        } else if (bridge_server_is_per_session(s) && !bridge_server_core(s)->halted) {
+        } else if (bridge_server_is_own(s, terms) && !bridge_server_core(s)->halted) {
             lease_add_own(l, s->plan, bridge_server_core(s)->catalog);
         } else {
-            lease_add_shared(l, bridge_server_legacy_core(s), server_filter(s->plan));
+            lease_add_shared(
+                l, terms->stateless ? bridge_server_core(s) : bridge_server_legacy_core(s),
+                server_filter(s->plan));
         }
     }
     for (size_t i = 0; i < g.n; i++)
@@ -503,7 +503,7 @@ struct view *bridge_enter(struct exposure *e, struct view *shared, const struct 
     bool any = terms->variables && b->variables.n;
 
     LIST_EACH (&b->servers, it)
-        any |= !terms->stateless && bridge_server_is_per_session(bridge_server_at(it)) &&
+        any |= bridge_server_is_own(bridge_server_at(it), terms) &&
                bridge_server_is_in(bridge_server_at(it), shared);
     if (!any || b->stopping)
         return NULL;
@@ -530,23 +530,15 @@ static struct view *enter(void *arg, struct view *shared, struct principal *prin
     return own;
 }
 
-struct view *bridge_enter_owner(struct bridge *b, struct exposure *e, struct principal *principal,
+struct view *bridge_enter_owner(struct exposure *e, struct principal *principal,
                                 struct lease **lease)
 {
-    struct view *shared = exposure_view(e);
-    bool any = false;
+    const struct lease_terms terms = {.principal = principal,
+                                      .answers = ANSWERS_ELICIT_FORM | ANSWERS_ELICIT_URL |
+                                                 ANSWERS_SAMPLING,
+                                      .stateless = true};
 
-    LIST_EACH (&b->servers, it)
-        any |= server_is_per_user(bridge_server_at(it)->plan) &&
-               bridge_server_is_in(bridge_server_at(it), shared);
-    if (!any || !principal || b->stopping)
-        return NULL;
-    *lease = lease_new(b->leases, exposure_style(e), shared,
-                       &(struct lease_terms){.principal = principal,
-                                             .answers = ANSWERS_ELICIT_FORM | ANSWERS_ELICIT_URL |
-                                                        ANSWERS_SAMPLING});
-    furnish(b, *lease);
-    return lease_view(*lease);
+    return bridge_enter(e, exposure_view(e), &terms, lease);
 }
 
 void bridge_leave(struct lease *lease)

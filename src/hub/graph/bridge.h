@@ -64,7 +64,7 @@ struct mcp_host bridge_host(struct bridge *b, struct exposure *e);
  * (auth.per_user); NULL otherwise. For agents of the stateless era: other agents get such a view
  * with their session. Give the lease back (bridge_leave) when nobody uses the view any more.
  */
-struct view *bridge_enter_owner(struct bridge *b, struct exposure *e, struct principal *principal,
+struct view *bridge_enter_owner(struct exposure *e, struct principal *principal,
                                 struct lease **lease);
 /*
  * A view for one caller alone, if it needs more than the shared instances: instances of its own or,

@@ -87,10 +87,8 @@ struct provider *bridge_server_core(const struct bridge_server *s);
 struct provider *bridge_server_legacy_core(const struct bridge_server *s);
 /* Is the server seen in this view, which may be of either era? */
 bool bridge_server_is_in(const struct bridge_server *s, const struct view *v);
-/* Do new sessions get an instance of their own: by the configuration, or because the server asks
- * its clients questions without saying on which call? (With bridge_set_for_one, such questions are
- * for the only agent.) */
-bool bridge_server_is_per_session(const struct bridge_server *s);
+/* Does a caller on these terms get an instance of its own? */
+bool bridge_server_is_own(const struct bridge_server *s, const struct lease_terms *terms);
 /* Can anybody use the server: without variables, or with those of a present or future caller?
  * Otherwise bridge_next leaves the server out. */
 bool bridge_server_is_of_use(const struct bridge_server *s);

@@ -28,10 +28,25 @@ bool bridge_server_is_in(const struct bridge_server *s, const struct view *v)
     return view_has(v, bridge_server_core(s)) || view_has(v, bridge_server_legacy_core(s));
 }
 
-bool bridge_server_is_per_session(const struct bridge_server *s)
+/* Does each caller of a server with this plan sign in for itself? */
+static bool is_per_user(const struct bridge *b, const struct server_plan *plan)
 {
-    return server_is_per_session(s->plan) || (!s->bridge->for_one && server_is_per_user(s->plan)) ||
+    return !b->for_one && server_is_per_user(plan);
+}
+
+/* Do new sessions get an instance of their own: by the configuration, or because the server asks
+ * its clients questions without saying on which call? (With bridge_set_for_one, such questions are
+ * for the only agent.) */
+static bool is_per_session(const struct bridge_server *s)
+{
+    return server_is_per_session(s->plan) || is_per_user(s->bridge, s->plan) ||
            (!s->bridge->for_one && (server_traits(s->plan) & SERVER_ASKS));
+}
+
+bool bridge_server_is_own(const struct bridge_server *s, const struct lease_terms *terms)
+{
+    return terms->stateless ? terms->principal && is_per_user(s->bridge, s->plan)
+                            : is_per_session(s);
 }
 
 /* --- callers with variables of their own (decision 022) --- */
@@ -88,7 +103,7 @@ void bridge_server_add_variant(struct bridge_server *s, struct lease *l, struct 
     if (!known)
         known = variants_catalog(&s->variants);
     lease_claim(l, v);
-    if (!bridge_server_is_per_session(s) || lease_terms(l)->stateless) {
+    if (!bridge_server_is_own(s, lease_terms(l))) {
         p = variant_provider(v, known, on_orphan, s);
         lease_add_shared(l, p, server_filter(variant_plan(v)));
         return;
@@ -163,7 +178,7 @@ static void end_instance(const struct bridge *b, struct instance *i)
  * era get another instance? Not if each session has its own, or if such an instance failed. */
 static bool wants_legacy(const struct bridge_server *s)
 {
-    return !s->legacy && !bridge_server_is_per_session(s) && server_era(s->plan) == MCP_ERA_AUTO &&
+    return !s->legacy && !is_per_session(s) && server_era(s->plan) == MCP_ERA_AUTO &&
            mcp_provider_is_modern(instance_server(s->instance)) &&
            s->modern_until <= loop_timers(s->bridge->loop)->now;
 }
@@ -223,12 +238,11 @@ static void on_lists(void *arg)
         return;
     if (mcp_provider_is_modern(instance_server(s->instance)))
         bridge_server_core(s)->takes_turns = false; /* its questions come as results of calls */
-    for (struct lease *l = NULL;
-         bridge_server_is_per_session(s) && (l = leases_next(b->leases, l));)
+    for (struct lease *l = NULL; is_per_session(s) && (l = leases_next(b->leases, l));)
         lease_learn(l, s->plan, bridge_server_core(s)->catalog);
     if (s->legacy)
         tell_legacy(s);
-    if (s->legacy || bridge_server_is_per_session(s))
+    if (s->legacy || is_per_session(s))
         router_tell_changes(b->router, NULL);
     if (!wants_legacy(s))
         return;
@@ -261,7 +275,7 @@ struct bridge_server *bridge_server_new(struct bridge *b, struct server_plan *pl
         b->router,
         &(struct exposure_style){.bridge = b, .of_both_eras = true, .name = server_alias(plan)});
     s->instance = make_instance(s, plan);
-    if ((server_traits(plan) & SERVER_BOTH_ERAS) && !bridge_server_is_per_session(s))
+    if ((server_traits(plan) & SERVER_BOTH_ERAS) && !is_per_session(s))
         add_legacy(s);
     list_append(&b->servers, &s->node);
     return s;
@@ -269,7 +283,7 @@ struct bridge_server *bridge_server_new(struct bridge *b, struct server_plan *pl
 
 void bridge_server_want(struct bridge_server *s)
 {
-    if (server_lacks(s->plan) || (server_is_per_user(s->plan) && !s->bridge->for_one))
+    if (server_lacks(s->plan) || is_per_user(s->bridge, s->plan))
         return; /* each caller's own instance is started with its session */
     if (s->bridge->started && (s->bridge->awake || !server_is_lazy(s->plan)))
         provider_want(bridge_server_core(s));

@@ -231,10 +231,10 @@ static void set_aside(struct instance *i, enum mcp_era era)
         mcp_provider_set_era(i->provider, era);
 }
 
-void instance_own(struct instance *i, struct principal *principal)
+void instance_own(struct instance *i, struct principal *principal, bool stateless)
 {
     i->principal = principal_hold(principal);
-    set_aside(i, MCP_ERA_LEGACY_FIRST);
+    set_aside(i, stateless ? MCP_ERA_AUTO : MCP_ERA_LEGACY_FIRST);
 }
 
 void instance_share(struct instance *i)

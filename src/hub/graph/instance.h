@@ -50,13 +50,13 @@ struct provider *instance_provider(const struct instance *i);
 struct mcp_provider *instance_server(const struct instance *i);
 const struct server_plan *instance_plan(const struct instance *i);
 /*
- * The instance serves one session, whose agent is of the initialize era. Its first call starts it,
- * but only while fewer than `max_processes` run, all instances counted. To make room, idle
- * instances of this kind and of the next two kinds are stopped; if there are none, calls fail. The
- * same holds for the limit of the session's `principal` (NULL: no token was needed), where only the
- * principal's own instances count.
+ * The instance serves one session, whose agent is of the initialize era, or the agents of the
+ * stateless era (`stateless`) of one principal. Its first call starts it, but only while fewer than
+ * `max_processes` run, all instances counted. To make room, idle instances of this kind and of the
+ * next two kinds are stopped; if there are none, calls fail. The same holds for the limit of the
+ * `principal` (NULL: no token was needed), where only the principal's own instances count.
  */
-void instance_own(struct instance *i, struct principal *principal);
+void instance_own(struct instance *i, struct principal *principal, bool stateless);
 /* The instance serves the sessions of all callers with the same variables; started and stopped as
  * with instance_own. */
 void instance_share(struct instance *i);

@@ -160,7 +160,7 @@ static struct own_instance *make_own(struct lease *l, struct server_plan *plan,
     o->instance = instance_new(l->all->instances, plan, l->terms.principal);
     list_append(&l->owns, &o->node);
     mcp_provider_set_answers(instance_server(o->instance), l->terms.answers);
-    instance_own(o->instance, l->terms.principal);
+    instance_own(o->instance, l->terms.principal, l->terms.stateless);
     instance_learn(o->instance, known);
     /* Users may see different lists: start the server now to learn those of this user. */
     if (server_is_per_user(plan))

@@ -36,7 +36,9 @@ struct lease_terms {
     struct principal *principal; /* the owner of the session's token; or NULL */
     unsigned answers;            /* the kinds of questions that the session can be asked */
     struct variables *variables; /* of the caller; NULL: only the configured values */
-    bool stateless; /* an agent of that era, so no session: it has no instances of its own */
+    /* An agent of that era, so no session: it has instances of its own only of servers to which the
+     * principal signs in for itself. */
+    bool stateless;
 };
 
 /* `shared` is the view that the lease replaces. */
