@@ -197,7 +197,9 @@ static bool order_server(struct admin *a, struct http_exchange *x, struct provid
     static const struct {
         const char *verb;
         void (*act)(struct provider *p);
-    } rows[] = {{"start", provider_resume}, {"stop", provider_halt}, {"restart", provider_restart}};
+    } rows[] = {{"start", bridge_server_resume},
+                {"stop", provider_halt},
+                {"restart", bridge_server_restart}};
 
     for (size_t i = 0; i < COUNT_OF(rows); i++) {
         if (!span_is(path->verb, rows[i].verb))

@@ -131,6 +131,33 @@ test('sessions with instances of their own get the new set as well', async (t) =
   assert.equal(await client.text('own__echo', { n: 3 }), '{"n":3}');
 });
 
+// A reload of something else, while an operator had stopped the server, took away the instances that
+// sessions had of their own, and starting the server did not give them back: all shared one from then on.
+test('sessions keep instances of their own when the server is stopped, something is reloaded, and it is started', async (t) => {
+  const script = "require('readline').createInterface({ input: process.stdin }).on('line', (line) => {"
+    + " const { id, method, params } = JSON.parse(line); if (id === undefined) return;"
+    + " const result = { initialize: { protocolVersion: params?.protocolVersion, capabilities: { tools: {} }, serverInfo: { name: 'x', version: '1' } },"
+    + " 'tools/list': { tools: [{ name: 'pid', inputSchema: { type: 'object' } }] },"
+    + " 'tools/call': { content: [{ type: 'text', text: String(process.pid) }] } }[method];"
+    + " console.log(JSON.stringify({ jsonrpc: '2.0', id, ...(result ? { result } : { error: { code: -32601, message: 'no' } }) })); });";
+  const own = { command: process.execPath, args: ['-e', script], instances: 'per-session' };
+  const server = await serve(t, { servers: { own } });
+  const order = (verb) => exchange(`${server.origin}/api/servers/own/${verb}`, { body: '{}' });
+  const before = await new HttpClient(server.url).connect();
+  await before.waitFor('own__pid');
+  const pid = await before.text('own__pid');
+  assert.equal((await order('stop')).status, 202);
+  const while1 = await new HttpClient(server.url).connect();
+  const while2 = await new HttpClient(server.url).connect();
+  rewrite(server, { servers: { own, more: fake('--name', 'more') } });
+  await reload(server);
+  assert.match(JSON.stringify(await while1.call('own__pid')), /stopped by its operator/);
+  assert.equal((await order('start')).status, 202);
+  assert.equal(await before.text('own__pid'), pid);
+  const [one, two] = [await while1.text('own__pid'), await while2.text('own__pid')];
+  assert.equal(new Set([pid, one, two, `${(await pids(server)).own}`]).size, 4);
+});
+
 test('a secret with another value replaces its server', async (t) => {
   const secrets = fs.mkdtempSync(path.join(process.env.XDG_RUNTIME_DIR, 'secrets-'));
   fs.writeFileSync(path.join(secrets, 'WORD'), 'first');

@@ -647,40 +647,81 @@ test('with rialto-token-key the file is encrypted; without the key it is left al
 
 // --- each caller for itself ---
 
+const tokensOf = (...names) => names.map((name) => (
+  { name, hash: `sha256:${createHash('sha256').update(`token-of-${name}`).digest('hex')}`, ...(name === 'op' && { role: 'operator' }) }));
+const bearer = (name) => ({ Authorization: `Bearer token-of-${name}` });
+
+/** An agent of the initialize era with a token of its own, whose person signs in when asked. */
+async function agentOf(t, server, name) {
+  const agent = new v1.Client({ name: 'agent', version: '1' }, { capabilities: allCapabilities });
+  agent.setRequestHandler(v1.ElicitRequestSchema, async ({ params }) => {
+    await fetch(await new Person(`${name}-at-home`).signIn(params.url));
+    return { action: 'accept' };
+  });
+  await agent.connect(new v1.StreamableHTTPClientTransport(new URL(server.url), { requestInit: { headers: bearer(name) } }));
+  t.after(() => agent.close());
+  return agent;
+}
+
+const untilListed = (agent, name) => until(`the tool ${name}`,
+  async () => (await agent.listTools()).tools.some((tool) => tool.name === name));
+
+async function signInBy(agent) {
+  await untilListed(agent, 'notes__sign_in');
+  await agent.callTool({ name: 'notes__sign_in', arguments: {} });
+  await untilListed(agent, 'notes__whoami');
+}
+
+const whoIs = async (agent) => (await agent.callTool({ name: 'notes__whoami', arguments: {} })).content[0].text;
+
 test('per_user: each caller signs in for itself, in both eras', async (t) => {
   const as = await startIssuer(t);
   const notes = await startProtected(t, as);
   const state = tempDir();
-  const hash = (token) => `sha256:${createHash('sha256').update(token).digest('hex')}`;
   const server = await serve(t, {
-    servers: { notes: { url: notes.url, auth: { per_user: true } } },
-    auth: { tokens: ['anna', 'bert', 'cleo'].map((name) => ({ name, hash: hash(`token-of-${name}`) })) },
+    servers: { notes: { url: notes.url, auth: { per_user: true } } }, auth: { tokens: tokensOf('anna', 'bert', 'cleo') },
   }, { env: { XDG_STATE_HOME: state } });
-  const headers = (name) => ({ Authorization: `Bearer token-of-${name}` });
 
   for (const name of ['anna', 'bert']) {
-    const agent = new v1.Client({ name: 'agent', version: '1' }, { capabilities: allCapabilities });
-    agent.setRequestHandler(v1.ElicitRequestSchema, async ({ params }) => {
-      await fetch(await new Person(`${name}-at-home`).signIn(params.url));
-      return { action: 'accept' };
-    });
-    await agent.connect(new v1.StreamableHTTPClientTransport(new URL(server.url), { requestInit: { headers: headers(name) } }));
-    await until('the tool', async () => (await agent.listTools()).tools.some((tool) => tool.name === 'notes__sign_in'));
-    await agent.callTool({ name: 'notes__sign_in', arguments: {} });
-    await until('the tools', async () => (await agent.listTools()).tools.some((tool) => tool.name === 'notes__whoami'));
-    const result = await agent.callTool({ name: 'notes__whoami', arguments: {} });
-    assert.equal(result.content[0].text, `${name}-at-home`);
+    const agent = await agentOf(t, server, name);
+    await signInBy(agent);
+    assert.equal(await whoIs(agent), `${name}-at-home`);
     await agent.close();
   }
   // The same caller has its token in the other era, too, and another caller has none.
-  const anna = new ModernClient(server.url, { headers: headers('anna') });
+  const anna = new ModernClient(server.url, { headers: bearer('anna') });
   await until('the tools', async () => JSON.stringify(await anna.request('tools/list')).includes('notes__whoami'));
   assert.equal((await anna.request('tools/call', { name: 'notes__whoami', arguments: {} })).result.content[0].text, 'anna-at-home');
-  const cleo = new ModernClient(server.url, { headers: headers('cleo') });
+  const cleo = new ModernClient(server.url, { headers: bearer('cleo') });
   await until('the tool', async () => JSON.stringify(await cleo.request('tools/list')).includes('notes__sign_in'));
   assert.ok(!JSON.stringify(await cleo.request('tools/list')).includes('notes__whoami'));
   const { records } = JSON.parse(fs.readFileSync(path.join(state, 'rialto/signin.json')));
   assert.deepEqual(records.filter((r) => r.access_token).map((r) => r.user).sort(), ['anna', 'bert']);
+});
+
+// Callers that connected while an operator had stopped the server were left with the instance that everybody
+// shares when it was started again: the first of them who signed in did so for all.
+test('per_user: callers of a server that was stopped sign in for themselves when it is started', async (t) => {
+  const as = await startIssuer(t);
+  const notes = await startProtected(t, as);
+  const server = await serve(t, {
+    servers: { notes: { url: notes.url, auth: { per_user: true } } }, auth: { tokens: tokensOf('anna', 'bert', 'op') },
+  }, { env: { XDG_STATE_HOME: tempDir() } });
+  const order = (verb) => exchange(`${server.origin}/api/servers/notes/${verb}`,
+    { headers: { 'Content-Type': 'application/json', ...bearer('op') }, body: '{}' });
+  assert.equal((await order('stop')).status, 202);
+  const anna = await agentOf(t, server, 'anna');
+  const bert = await agentOf(t, server, 'bert');
+  const modern = new ModernClient(server.url, { headers: bearer('bert') });
+  assert.deepEqual(await modern.toolNames(), []);
+  assert.equal((await order('start')).status, 202);
+  await signInBy(anna);
+  assert.equal(await whoIs(anna), 'anna-at-home');
+  await modern.waitFor('notes__sign_in');
+  assert.ok(!(await modern.toolNames()).includes('notes__whoami'));
+  await signInBy(bert);
+  assert.equal(await whoIs(bert), 'bert-at-home');
+  assert.equal(await modern.text('notes__whoami'), 'bert-at-home');
 });
 
 // --- where the browser comes back to ---

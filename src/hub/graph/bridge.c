@@ -59,7 +59,8 @@ static void furnish(struct bridge *b, struct lease *l)
         if (bridge_server_differs(s, bridge_server_core(s)->halted ? NULL : terms->variables, &v)) {
             if (v)
                 bridge_server_add_variant(s, l, v);
-        } else if (bridge_server_is_own(s, terms) && !bridge_server_core(s)->halted) {
+        } else if (bridge_server_is_own(s, terms) &&
+                   (!bridge_server_core(s)->halted || lease_has_own(l, s->plan))) {
             lease_add_own(l, s->plan, bridge_server_core(s)->catalog);
         } else {
             lease_add_shared(

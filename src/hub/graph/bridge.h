@@ -97,6 +97,10 @@ struct view *bridge_server_view(const struct provider *p);
 struct mcp_provider *bridge_mcp_provider(const struct provider *p);
 /* What the server is made from; NULL for any other provider. */
 struct server_plan *bridge_server_plan(const struct provider *p);
+/* For operators: provider_resume and provider_restart. Sessions that came while the server was
+ * stopped get the instances of their own before anything else can happen. */
+void bridge_server_resume(struct provider *p);
+void bridge_server_restart(struct provider *p);
 /* Has every started server come up or failed at least once? */
 bool bridge_settled(const struct bridge *b);
 /* The same, but a server whose lists are known from an earlier run counts as settled. */

@@ -395,6 +395,26 @@ void bridge_server_replace(struct bridge_server *s, struct server_plan *plan)
     observers_add(router_observers(b->router), &b->replace);
 }
 
+/* --- orders of operators --- */
+
+void bridge_server_resume(struct provider *p)
+{
+    const struct bridge_server *s = p->entry;
+
+    provider_resume(p);
+    if (s)
+        bridge_arrange(s->bridge);
+}
+
+void bridge_server_restart(struct provider *p)
+{
+    const struct bridge_server *s = p->entry;
+
+    provider_restart(p);
+    if (s)
+        bridge_arrange(s->bridge);
+}
+
 /* --- queries --- */
 
 struct exposure *bridge_server_exposure(const struct bridge_server *s)

@@ -178,6 +178,11 @@ static struct own_instance *find_own(struct lease *l, const struct server_plan *
     return NULL;
 }
 
+bool lease_has_own(struct lease *l, const struct server_plan *plan)
+{
+    return find_own(l, plan) != NULL;
+}
+
 void lease_learn(struct lease *l, const struct server_plan *plan, const struct catalog *known)
 {
     struct own_instance *o = find_own(l, plan);

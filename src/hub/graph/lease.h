@@ -58,6 +58,8 @@ void lease_add_shared(struct lease *l, struct provider *p, const struct filter *
  * catalog of the shared instance, or NULL. */
 struct provider *lease_add_own(struct lease *l, struct server_plan *plan,
                                const struct catalog *known);
+/* Has the session an instance of its own made from `plan`? */
+bool lease_has_own(struct lease *l, const struct server_plan *plan);
 /* The lease uses this variant; its provider or plan is added separately. Takes the hold over. */
 void lease_claim(struct lease *l, struct variant *v);
 /* Everything has been added: let go of the instances and variants that were not added again. */
