@@ -6,7 +6,7 @@ import fs from 'node:fs';
 import http from 'node:http';
 import path from 'node:path';
 import { describe, test } from 'node:test';
-import { serve, tempDir, until, writeConfig } from './lib.mjs';
+import { HttpClient, serve, tempDir, until, writeConfig } from './lib.mjs';
 import { Login, untilState } from './signin_lib.mjs';
 
 const json = (value) => ({ status: 200, headers: { 'Content-Type': 'application/json' }, body: JSON.stringify(value) });
@@ -21,7 +21,7 @@ async function startBoth(t, change = {}) {
     req.on('data', (d) => { body += d; });
     req.on('end', () => {
       seen.push({ method: req.method, path: url.pathname, headers: req.headers, body });
-      const state = { origin, url, form: new URLSearchParams(body) };
+      const state = { origin, url, form: new URLSearchParams(body), method: req.method, headers: req.headers, body };
       const usual = {
         '/mcp': () => ({ status: 401, headers: { 'WWW-Authenticate': `Bearer resource_metadata="${origin}/prm"` } }),
         '/prm': () => json({ resource: `${origin}/mcp`, authorization_servers: [origin] }),
@@ -168,4 +168,58 @@ test('a token is not taken along by a redirect of the server', async (t) => {
   assert.equal((await login.ended).code, 0);
   await until('the redirect', () => /redirects to another host/.test(server.stderr()));
   assert.deepEqual(stolen, []);
+});
+
+// The stream of a tool call may end before the answer, and we ask for the rest. That request did not ask whether its token
+// is still valid, so it met a 401 when a long call outlived its token. The 401 was taken for one of the call itself, which
+// was then sent once more: what it did, such as a payment, was done twice.
+describe('the token ends while a tool runs, whose stream is to be taken up again', { concurrency: 3 }, () => {
+  const cases = [
+    ['it is known to have ended: renewed before', { expires_in: 4, refresh_token: 'r' }, 4500, ['t2'], /paid once/],
+    ['it has ended only by the server\'s clock: renewed, and asked once more', { expires_in: 8, refresh_token: 'r' }, 4500, ['t1', 't2'], /paid once/],
+    ['it cannot be renewed: the call has failed', { expires_in: 3600 }, 100, ['t1'], /sign-in/],
+  ];
+  for (const [what, given, retry, expected, words] of cases) {
+    test(what, async (t) => {
+      let issued = 0;
+      let paying = 0;
+      let id;
+      const seen = [];
+      const sse = (text) => ({ headers: { 'Content-Type': 'text/event-stream' }, body: `${text}\n\n` });
+      const both = await startBoth(t, {
+        '/token': () => json({ access_token: `t${++issued}`, token_type: 'Bearer', ...given }),
+        '/mcp': ({ method, headers, body }, refusal) => {
+          const token = /^Bearer (\S+)$/.exec(headers.authorization ?? '')?.[1];
+          if (method === 'GET' && headers['last-event-id']) {
+            seen.push(token);
+            return token === 't1' ? refusal : sse(`data: ${JSON.stringify({ jsonrpc: '2.0', id, result: { content: [{ type: 'text', text: 'paid once' }] } })}`);
+          }
+          if (!token) return refusal;
+          const message = method === 'POST' && JSON.parse(body);
+          const results = {
+            initialize: { protocolVersion: '2025-11-25', capabilities: { tools: {} }, serverInfo: { name: 'x', version: '1' } },
+            'tools/list': { tools: [{ name: 'pay', inputSchema: { type: 'object' } }] },
+          };
+          if (message.method === 'tools/call') {
+            paying += 1;
+            id = message.id;
+            return sse(`id: e1\nretry: ${retry}\ndata: `);
+          }
+          return results[message.method] ? json({ jsonrpc: '2.0', id: message.id, result: results[message.method] }) : { status: message ? 202 : 405 };
+        },
+      });
+      const state = tempDir();
+      const server = await serve(t, { servers: { odd: { url: both.url, era: 'legacy' } } }, { env: { XDG_STATE_HOME: state } });
+      await untilState(server, 'odd', 'needs_sign_in');
+      const login = new Login(server, 'odd', { XDG_STATE_HOME: state });
+      const query = new URL(await login.address()).searchParams;
+      await fetch(`${query.get('redirect_uri')}?code=c&state=${query.get('state')}`);
+      const agent = await new HttpClient(server.url).connect();
+      await agent.waitFor('odd__pay');
+      const { result, error } = await agent.call('odd__pay');
+      assert.match(result?.content[0].text ?? error.message, words);
+      assert.equal(paying, 1, 'times that the tool ran');
+      assert.deepEqual(seen, expected);
+    });
+  }
 });

@@ -59,7 +59,7 @@ struct server_post {
     struct buf answer;    /* body of an answer that is not a stream */
     struct buf challenge; /* of an answer 401 or 403 */
     struct sse_source source;
-    bool resuming;        /* the fetch is a GET that resumes a broken stream */
+    bool resuming;        /* what is sent is a GET that resumes a broken stream */
     unsigned tries;       /* to resume, since the last event */
     struct timer timer;   /* next try; or cuts a stream that stays open after the answer */
     bool busy, discarded; /* inside a callback; to be freed when the callback ends */
@@ -130,6 +130,7 @@ bool http_upstream_may_send(struct http_upstream *u);
 void http_upstream_lock(struct http_upstream *u, const char *why);
 
 /* --- http_post.c --- */
+/* Send the message, or the GET that resumes its answer; not before there is a token. */
 void http_post_send(struct server_post *p);
 /* A post of the message in u->out, which is moved into the post. */
 struct server_post *http_post_new(struct http_upstream *u, const struct mcp_parcel *parcel);

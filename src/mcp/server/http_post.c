@@ -115,18 +115,11 @@ static void leave(struct server_post *p)
         post_free(p);
 }
 
-void http_post_send(struct server_post *p)
+static void send_message(struct server_post *p)
 {
     struct http_upstream *u = p->link;
 
-    list_remove(&p->node);
-    if (!http_upstream_may_send(u)) {
-        list_append(&u->unsent, &p->node);
-        return;
-    }
-    list_append(&u->posts, &p->node);
     p->epoch = u->epoch;
-    p->status = 0;
     p->with_session = !p->modern && !p->initialize && u->session;
     struct request_spec spec = {
         .method = "POST",
@@ -140,6 +133,35 @@ void http_post_send(struct server_post *p)
     else if (!p->initialize && !u->old_sse)
         spec.version = u->version;
     p->fetch = http_request_start(u, &spec, &post_events, p);
+}
+
+/* Ask for the rest of a stream that broke. The message itself is not sent again. */
+static void resume(struct server_post *p)
+{
+    p->fetch = http_request_start(p->link,
+                                  &(struct request_spec){.method = "GET",
+                                                         .version = p->link->version,
+                                                         .with_session = p->with_session,
+                                                         .last_id = p->source.last_id,
+                                                         .token = &p->token},
+                                  &post_events, p);
+}
+
+void http_post_send(struct server_post *p)
+{
+    struct http_upstream *u = p->link;
+
+    list_remove(&p->node);
+    if (!http_upstream_may_send(u)) {
+        list_append(&u->unsent, &p->node);
+        return;
+    }
+    list_append(&u->posts, &p->node);
+    p->status = 0;
+    if (p->resuming)
+        resume(p);
+    else
+        send_message(p);
     u->token_shown |= p->token != 0;
 }
 
@@ -183,8 +205,10 @@ static void on_head(void *owner, const struct http_head *head)
         return;
     if (p->with_session)
         u->forgets = 0;
-    if (http_request_type_is(head, "text/event-stream"))
+    if (http_request_type_is(head, "text/event-stream")) {
+        p->resigned = false;
         sse_source_open(&p->source, u->options.max_message);
+    }
 }
 
 static void on_event(void *owner, const struct sse_event *event)
@@ -238,6 +262,10 @@ static void on_chunk(void *owner, struct span chunk)
 
 static void fail(struct server_post *p, int status, bool delivered, const char *why)
 {
+    /* 401 says that the server did not read the request, and that it may be sent again after a
+     * sign-in. A server that refuses only the rest of its answer has read it. */
+    if (p->resuming && status == 401)
+        status = 503;
     if (p->id)
         mcp_provider_failed(p->link->provider, p->id, status, delivered, why);
     else
@@ -269,20 +297,13 @@ static void stream_over(struct server_post *p, const char *why)
 static void on_timer(struct timer *t)
 {
     struct server_post *p = CONTAINER_OF(t, struct server_post, timer);
-    struct http_upstream *u = p->link;
 
     if (p->fetch) { /* the answer has come, but the stream has not ended */
         http_post_drop(p);
         return;
     }
     p->resuming = true;
-    p->status = 0;
-    p->fetch = http_request_start(u,
-                                  &(struct request_spec){.method = "GET",
-                                                         .version = u->version,
-                                                         .with_session = p->with_session,
-                                                         .last_id = p->source.last_id},
-                                  &post_events, p);
+    http_post_send(p);
 }
 
 /* Is the body the JSON-RPC response to this request? */
@@ -326,8 +347,7 @@ static bool see_to_token(struct server_post *p)
     bool locks = !p->greets && u->token_shown;
     BUF_SCOPED why = {0};
     enum http_signed now =
-        p->resuming ? HTTP_SIGNED_NOT
-                    : http_request_resign(u, p->status, p->token, buf_view(&p->challenge), &why);
+        http_request_resign(u, p->status, p->token, buf_view(&p->challenge), &why);
 
     if (now == HTTP_SIGNED_AGAIN && !p->resigned) {
         p->resigned = true;
