@@ -95,7 +95,9 @@ int mcp_skim(struct span text, struct mcp_message *out)
     return rpc_skim(text, &params_shape, &result_shape, out->slots, SLOT_COUNT, &out->rpc);
 }
 
-bool mcp_is_own_method(const struct rpc_message *m)
+/* The `i`th method that MCP has for clients, that of an operation at its number; empty where an
+ * operation has none; NULL after the last. */
+static const char *own_method(size_t i)
 {
     static const char *const others[] = {
         "initialize",
@@ -108,16 +110,32 @@ bool mcp_is_own_method(const struct rpc_message *m)
         "notifications/progress",
         "notifications/roots/list_changed",
     };
+    size_t n = OP_COUNT + ITEM_KINDS;
 
-    for (size_t i = 0; i < COUNT_OF(others); i++)
-        if (rpc_method_resembles(m, others[i]))
+    if (i < OP_COUNT)
+        return mcp_operations[i].method ? mcp_operations[i].method : "";
+    if (i < n)
+        return mcp_lists[i - OP_COUNT].method;
+    return i - n < COUNT_OF(others) ? others[i - n] : NULL;
+}
+
+bool mcp_is_own_method(const struct rpc_message *m)
+{
+    const char *own;
+
+    for (size_t i = 0; (own = own_method(i)); i++)
+        if (*own && rpc_method_resembles(m, own))
             return true;
-    for (size_t i = 0; i < COUNT_OF(mcp_lists); i++)
-        if (rpc_method_resembles(m, mcp_lists[i].method))
-            return true;
-    for (size_t i = 0; i < COUNT_OF(mcp_operations); i++)
-        if (mcp_operations[i].method && rpc_method_resembles(m, mcp_operations[i].method))
-            return true;
+    return false;
+}
+
+bool mcp_is_repeatable(const char *method)
+{
+    const char *own;
+
+    for (size_t i = 0; (own = own_method(i)); i++)
+        if (strcmp(method, own) == 0)
+            return i != OP_CALL_TOOL && *own;
     return false;
 }
 

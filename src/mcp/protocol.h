@@ -105,6 +105,9 @@ extern const struct mcp_list mcp_lists[ITEM_KINDS];
  * refused and not passed on to a server.
  */
 bool mcp_is_own_method(const struct rpc_message *m);
+/* May a message with this method be sent twice, even if the first one arrived? What a tool does, or
+ * a method that MCP does not have, might then be done twice. */
+bool mcp_is_repeatable(const char *method);
 
 /* Append, for people, what is wrong with a member that is a lookalike. */
 void mcp_put_lookalike(struct buf *out, struct span member);

@@ -164,20 +164,28 @@ test('refusals: what the server says reaches the caller', async (t) => {
   assert.equal(await client.text('far__echo'), 'in a batch');
 });
 
-// A list that was lost with its connection left a server without tools until its next restart.
-test('a connection that breaks under a list: it is asked for again, a call is not', async (t) => {
+// A list that was lost with its connection left a server without tools until its next restart. A method that only the
+// server knows, such as one that charges an account, was sent again like a list, and did its work twice.
+test('a connection that breaks under a list: it is asked for again, a call or an unknown method is not', async (t) => {
   let cut = 1;
+  const done = [];
+  const breaks = ({ request, message }) => { done.push(message.method); request.socket.destroy(); };
   const raw = new RawServer({
     'tools/list': ({ request, reply }) => {
       if (cut-- > 0) request.socket.destroy();
       else reply({ tools: [{ name: 'echo', inputSchema: { type: 'object' } }] });
     },
-    'tools/call': ({ request }) => request.socket.destroy(),
+    'tools/call': breaks, 'acme/charge': breaks, 'notifications/acme/charge': breaks,
   });
-  const { client } = await connect(t, raw);
+  const { client, server } = await connect(t, raw);
   assert.equal(raw.count('tools/list'), 2);
   assert.match((await client.call('far__echo')).error.message, /far/);
-  assert.equal(raw.count('tools/call'), 1);
+  const alone = await new HttpClient(`${server.url}/far`).connect();
+  assert.match((await alone.request('acme/charge', { amount: 5 })).error.message, /far/);
+  await alone.post({ jsonrpc: '2.0', method: 'notifications/acme/charge' });
+  await until('the notification', () => done.length >= 3);
+  await sleep(300);
+  assert.deepEqual(done, ['tools/call', 'acme/charge', 'notifications/acme/charge']);
 });
 
 test('answers larger than limits.message', async (t) => {

@@ -43,7 +43,7 @@ struct server_post {
     bool initialize, initialized;
     bool greets; /* a request of the handshake, of either era */
     bool modern;
-    bool repeatable, repeated; /* may be sent twice, even if the first one arrived; was so */
+    bool repeatable, repeated; /* mcp_is_repeatable; was sent twice */
     char version[16];
     struct buf lines; /* additional header lines */
     struct buf body;  /* the message, while no fetch has it */

@@ -62,7 +62,7 @@ struct server_post *http_post_new(struct http_upstream *u, const struct mcp_parc
     list_init(&p->node);
     p->body = u->out;
     u->out = (struct buf){0};
-    p->repeatable = !parcel->method || strcmp(parcel->method, "tools/call") != 0;
+    p->repeatable = !parcel->method || mcp_is_repeatable(parcel->method);
     if (parcel->method) {
         p->initialize = strcmp(parcel->method, "initialize") == 0;
         p->initialized = strcmp(parcel->method, "notifications/initialized") == 0;
