@@ -23,6 +23,11 @@ static bool take_room(struct catalog *c, size_t n)
     return fits;
 }
 
+bool catalog_count(struct catalog *c, size_t n)
+{
+    return take_room(c, sizeof(struct item) + n);
+}
+
 void catalog_free(struct catalog *c)
 {
     if (!c)
@@ -35,7 +40,7 @@ void catalog_free(struct catalog *c)
 
 bool catalog_add(struct catalog *c, enum item_kind kind, const struct item *item)
 {
-    if (!take_room(c, sizeof *item + item->name.n + item->own.n + item->raw.n))
+    if (!catalog_count(c, item->name.n + item->own.n + item->raw.n))
         return false;
     if (c->n[kind] == c->cap[kind]) {
         c->cap[kind] = c->cap[kind] ? c->cap[kind] * 2 : 16;

@@ -66,6 +66,8 @@ struct catalog *catalog_new(void);
 void catalog_free(struct catalog *c);
 /* Copies everything the item points to. False when the item does not fit. */
 bool catalog_add(struct catalog *c, enum item_kind kind, const struct item *item);
+/* Count an item of `n` bytes that is kept elsewhere, without adding it. False as catalog_add. */
+bool catalog_count(struct catalog *c, size_t n);
 /* The catalog is complete: give unused memory back. */
 void catalog_fit(struct catalog *c);
 void catalog_set_declares(struct catalog *c, struct span raw);

@@ -215,3 +215,17 @@ test('without a lock: the log says which tool has changed, and which description
   const { result } = await client.request('tools/call', { name: 's__write', arguments: {} });
   assert.match(result.content[0].text, /It is write/);
 });
+
+// What a lock withholds counted for nothing: a server could list without end, and was kept whole in memory, with a line in
+// the log for each tool beyond the thousand that an operator is shown.
+test('withheld tools count for limits.catalog, and the log has one line for those that are not shown', async (t) => {
+  const p = place({ limits: { catalog: '1MiB' } });
+  fs.writeFileSync(p.lock, JSON.stringify({ version: 1, tools: [] }));
+  p.offer(Array.from({ length: 5000 }, (_, i) => tool(`t${i}`, { description: 'x'.repeat(400) })));
+  const server = await daemon(t, p);
+  await logged(server, /s: lists more than is taken of one server \(1024 KiB, limits\.catalog\)/);
+  assert.equal(server.stderr().match(/is new and not in mcp\.lock/g).length, 1000);
+  const others = server.stderr().split('\n').filter((line) => /mcp\.lock/.test(line) && !/is new and not in/.test(line));
+  assert.equal(others.length, 1, others.join('\n'));
+  assert.match(others[0], /only the first 1000 are shown/);
+});

@@ -30,6 +30,7 @@ struct lock {
     struct map rows; /* "SERVER\nTOOL" -> struct lock_row */
     struct list held;
     size_t n_held;
+    bool told_full; /* the log says that MAX_HELD was reached */
     uint64_t last_id;
 };
 
@@ -254,6 +255,7 @@ static void free_held(struct lock *l, struct lock_held *h)
 {
     list_remove(&h->node);
     l->n_held--;
+    l->told_full = false;
     mem_free(h->server);
     mem_free(h->tool);
     mem_free(h->text);
@@ -293,10 +295,12 @@ static void hold(struct lock *l, const char *server, struct span name, const cha
     if (h)
         free_held(l, h);
     if (l->n_held == MAX_HELD) {
-        log_warn(server,
-                 "the tool '" SPAN_FMT "' is not offered: too many tools are not in "
-                 "mcp.lock",
-                 SPAN_ARG(name));
+        if (!l->told_full)
+            log_warn(server,
+                     "lists more tools that are not in mcp.lock: of all servers, only the first "
+                     "%d are shown",
+                     MAX_HELD);
+        l->told_full = true;
         return;
     }
     h = MEM_NEW(struct lock_held);

@@ -179,6 +179,17 @@ static bool leave_out(struct mcp_provider *p, enum item_kind kind, struct span r
     return out;
 }
 
+/* Is the tool one that agents may have? If not, its calls are refused. */
+static bool is_admitted(struct mcp_provider *p, struct span own, struct span raw)
+{
+    if (!p->admits || p->admits(p->judge, p->alias, own, raw))
+        return true;
+    /* The judge may keep the tool to show it to people: it counts as if it were offered. */
+    (void)catalog_count(p->fetching, own.n + raw.n);
+    map_put(&p->withheld, own, p);
+    return false;
+}
+
 void lists_add_item(struct mcp_provider *p, enum item_kind kind, struct span raw)
 {
     struct json_slot in[IN_COUNT];
@@ -190,10 +201,7 @@ void lists_add_item(struct mcp_provider *p, enum item_kind kind, struct span raw
     json_unescape(&own, in[IN_NAME].value);
     if (kind == ITEM_TOOL)
         o = override_find(&p->overrides, buf_view(&own));
-    bool withheld =
-        kind == ITEM_TOOL && p->admits && !p->admits(p->judge, p->alias, buf_view(&own), raw);
-    if (withheld)
-        map_put(&p->withheld, buf_view(&own), p);
+    bool withheld = kind == ITEM_TOOL && !is_admitted(p, buf_view(&own), raw);
     const char *why = unfit(p, kind, raw, in);
     if (why)
         log_info(p->alias, "tool '" SPAN_FMT "' %s: not offered", SPAN_ARG(buf_view(&own)), why);
@@ -239,7 +247,7 @@ static void fetch_page(struct mcp_provider *p, enum item_kind kind, struct span 
 /* Does the server list more than we take? The rest is ignored. */
 static bool is_full(const struct mcp_provider *p, enum item_kind kind)
 {
-    if (p->fetching->n[kind] >= MAX_ITEMS)
+    if (p->fetching->n[kind] + p->withheld.n >= MAX_ITEMS)
         p->fetching->cut = true;
     return p->fetching->cut;
 }
