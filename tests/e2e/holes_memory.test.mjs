@@ -7,7 +7,7 @@ import http from 'node:http';
 import net from 'node:net';
 import path from 'node:path';
 import { test } from 'node:test';
-import { fake, HttpClient, load, logged, serve, serveAndConnect, sleep, tempDir, until } from './lib.mjs';
+import { fake, HttpClient, load, logged, rawMessages, serve, serveAndConnect, sleep, tempDir, until } from './lib.mjs';
 import { ModernClient } from './peers.mjs';
 import { listen, RawServer } from './upstream_lib.mjs';
 
@@ -143,3 +143,25 @@ test('subscriptions to very long URIs', async (t) => {
   assert.deepEqual(params.notifications.resourceSubscriptions, ['x://1']);
   other.close();
 });
+
+// One agent could end the whole bridge: a batch with one large answer ready became a stream while the bridge
+// held much, the answer counted twice, as kept for the batch and as output, and its client was cut in the
+// middle of being written to.
+for (const last of ['is sent as a stream', 'is sent whole']) {
+  test(`a batch with one large answer, which ${last}`, async (t) => {
+    const { server, client } = await serveAndConnect(t, {
+      servers: { a: fake('--name', 'a'), b: fake('--name', 'b') }, limits: { memory: '96MiB', message: '48MiB' },
+    }, ['a__big', 'b__slow']);
+    const old = await new HttpClient(server.url).connect({ version: '2025-03-26' });
+    const call = (id, name, args, _meta) => ({ jsonrpc: '2.0', id, method: 'tools/call', params: { name, arguments: args, _meta } });
+    const answer = await old.post([
+      call(1, 'a__big', { bytes: 40 * MiB }),
+      call(2, 'b__slow', { steps: 1, ms: 3000 }, last === 'is sent whole' ? undefined : { progressToken: 'p' }),
+    ]);
+    const raw = rawMessages(answer).flatMap((text) => JSON.parse(text)).filter((m) => m.id);
+    assert.deepEqual(raw.map((m) => m.id), [1, 2]);
+    assert.ok(raw.every((m) => m.result));
+    assert.ok(await client.text('a__echo', { message: 'still here' }));
+    assert.equal(server.stderr().match(/was cut/), null);
+  });
+}

@@ -65,15 +65,16 @@ static void start_event(struct http_session *hs, uint64_t stream)
 
 /*
  * Send the event to the reader of this stream, if there is one, and keep it. A reader that falls
- * too far behind is cut: *x is NULL then, and the client may resume.
+ * behind by much more than `answers`, the bytes that it has asked for, is cut: *x is NULL then,
+ * and the client may resume. Writing alone may do that, while too much is held for all peers.
  */
-static void finish_event(struct http_session *hs, struct http_exchange **x)
+static void finish_event(struct http_session *hs, struct http_exchange **x, size_t answers)
 {
     json_join_lines(&hs->event, hs->data_at);
     buf_str(&hs->event, "\n\n");
     if (*x) {
         http_stream_write(*x, buf_view(&hs->event));
-        if (http_exchange_queued(*x) > READER_MAX + hs->event.n) {
+        if (*x && http_exchange_queued(*x) > READER_MAX + hs->event.n + answers) {
             http_exchange_abort(*x, "reader too slow");
             *x = NULL;
             http_session_touch(hs);
@@ -105,22 +106,32 @@ static void open_stream(struct http_exchange *x, struct span headers, struct buf
     buf_fini(events);
 }
 
+/* The ready answers of a batch, which the caller sends: they must not count twice meanwhile, here
+ * and as output. */
+static struct buf take_answers(struct post *p)
+{
+    struct buf answers = p->answers;
+
+    p->answers = (struct buf){0};
+    holding_set(&p->held, 0);
+    return answers;
+}
+
 /* Answers of a batch that were ready before the POST became a stream go first. */
 static void stream_ready_answers(struct post *p)
 {
-    BUF_SCOPED array = {0};
+    BUF_SCOPED array = {0}, answers = take_answers(p);
 
     buf_char(&array, '[');
-    buf_span(&array, buf_view(&p->answers));
+    buf_span(&array, buf_view(&answers));
     buf_char(&array, ']');
+    buf_fini(&answers);
     struct json_iter it = json_iter(buf_view(&array));
     while (json_next(&it)) {
         start_event(p->session, p->stream);
         buf_span(&p->session->event, it.value);
-        finish_event(p->session, &p->x);
+        finish_event(p->session, &p->x, p->answered);
     }
-    buf_fini(&p->answers);
-    holding_set(&p->held, 0);
 }
 
 static void turn_into_stream(struct post *p)
@@ -190,9 +201,7 @@ static struct buf *out_begin(void *owner, void *reply, enum mcp_out_kind kind)
 
 static void post_free(struct post *p)
 {
-    holding_set(&p->held, 0);
     list_remove(&p->node);
-    buf_fini(&p->answers);
     mem_free(p);
 }
 
@@ -203,8 +212,9 @@ static void post_free(struct post *p)
 static void post_complete(struct post *p)
 {
     struct http_session *hs = p->session;
+    BUF_SCOPED answers = take_answers(p);
 
-    if (p->x && !p->stream && !p->answers.n) {
+    if (p->x && !p->stream && !answers.n) {
         http_stream_begin(p->x, 200, "text/event-stream", SPAN(SSE_HEADERS));
         http_stream_end(p->x);
     } else if (p->x && p->stream) {
@@ -212,8 +222,9 @@ static void post_complete(struct post *p)
     } else if (p->x) {
         struct buf *out = http_respond_begin(p->x, 200, "application/json", SPAN_EMPTY);
         buf_char(out, '[');
-        buf_span(out, buf_view(&p->answers));
+        buf_span(out, buf_view(&answers));
         buf_char(out, ']');
+        buf_fini(&answers);
         http_respond_end(p->x);
     }
     post_free(p);
@@ -263,14 +274,14 @@ static void out_end(void *owner, void *reply, enum mcp_out_kind kind)
     struct post *p = carrier(reply, kind);
 
     if (!p) {
-        finish_event(hs, &hs->stream);
+        finish_event(hs, &hs->stream, 0);
         if (hs->stream)
             hs->delivered = hs->event_id.number;
         return;
     }
     if (p->stream) {
-        p->answered += hs->event.n;
-        finish_event(hs, &p->x);
+        p->answered += kind == MCP_OUT_FINAL ? hs->event.n : 0;
+        finish_event(hs, &p->x, p->answered);
     } else if (is_lost(p)) {
         buf_reset(&hs->event, EVENT_KEEP);
     } else if (p->batch) {
