@@ -55,6 +55,11 @@ void router_set_holdings(struct router *r, struct holdings *holdings)
     holding_init(&r->kept, holdings, NULL);
 }
 
+struct holdings *router_holdings(const struct router *r)
+{
+    return r->kept.in;
+}
+
 struct timers *router_timers(const struct router *r)
 {
     return r->timers;

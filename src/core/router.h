@@ -29,6 +29,8 @@ struct router *router_new(struct timers *timers, uint64_t seed);
 void router_free(struct router *r);
 /* Kept requests count as a holding, and calls are refused when there is no room for more. */
 void router_set_holdings(struct router *r, struct holdings *holdings);
+/* NULL: what is held is not counted. */
+struct holdings *router_holdings(const struct router *r);
 /* How many bytes one provider may list; CATALOG_MAX unless set. */
 void router_set_max_catalog(struct router *r, size_t bytes);
 size_t router_max_catalog(const struct router *r);

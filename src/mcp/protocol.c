@@ -90,9 +90,27 @@ const char *const mcp_levels[8] = {"debug", "info", "notice", "warning", "error"
                                    "alert", "emergency"};
 /* clang-format on */
 
+/* What is kept of a request until it is answered must not be as long as a message may be. */
+static void refuse_long(struct mcp_message *m)
+{
+    enum { KEPT_MAX = 1024 };
+
+    if (m->rpc.id.n > KEPT_MAX)
+        m->rpc.why = "\"id\" is longer than 1 KiB";
+    else if (m->slots[SLOT_META_TOKEN].value.n > KEPT_MAX)
+        m->rpc.why = "params._meta.progressToken is longer than 1 KiB";
+    else
+        return;
+    m->rpc.kind = RPC_INVALID;
+}
+
 int mcp_skim(struct span text, struct mcp_message *out)
 {
-    return rpc_skim(text, &params_shape, &result_shape, out->slots, SLOT_COUNT, &out->rpc);
+    int error = rpc_skim(text, &params_shape, &result_shape, out->slots, SLOT_COUNT, &out->rpc);
+
+    if (!error && out->rpc.kind == RPC_REQUEST)
+        refuse_long(out);
+    return error;
 }
 
 /* The `i`th method that MCP has for clients, that of an operation at its number; empty where an

@@ -81,6 +81,7 @@ struct mcp_message {
     struct json_slot slots[SLOT_COUNT];
 };
 
+/* As rpc_skim; a request whose id or progress token is longer than 1 KiB is RPC_INVALID as well. */
 MUST_CHECK int mcp_skim(struct span text, struct mcp_message *out);
 
 /* The method that requests an operation, and the member that names what the operation is about. */

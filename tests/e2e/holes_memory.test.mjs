@@ -165,3 +165,53 @@ for (const last of ['is sent as a stream', 'is sent whole']) {
     assert.equal(server.stderr().match(/was cut/), null);
   });
 }
+
+// What one agent made us keep for its open requests was not bounded and did not count: ids and progress tokens
+// as long as a message may be, and on a pipe any number of subscriptions/listen of 256 KiB each.
+test('requests that stay open: long ids, long progress tokens, many subscriptions', async (t) => {
+  const server = await serve(t, { servers: { a: fake('--name', 'a') }, limits: { memory: '64MiB' } });
+  const modern = { 'io.modelcontextprotocol/protocolVersion': '2026-07-28', 'io.modelcontextprotocol/clientCapabilities': {} };
+  const ws = new WebSocket(server.url.replace('http', 'ws'), ['mcp']);
+  const got = [];
+  ws.on('message', (d) => got.push(JSON.parse(d)));
+  await new Promise((resolve) => { ws.on('open', resolve); });
+  const send = (id, method, params) => ws.send(JSON.stringify({ jsonrpc: '2.0', id, method, params }));
+  const answer = (id) => until(`the answer to ${`${id}`.slice(0, 20)}`, () => got.find((m) => m.id === id));
+
+  const long = 'y'.repeat(1100);
+  for (const _meta of [{}, modern]) {
+    got.length = 0;
+    send(long, 'tools/list', { _meta });
+    const { error } = await answer(long);
+    assert.equal(error.code, -32600);
+    assert.match(error.message, /"id" is longer than 1 KiB/);
+    send(1, 'tools/call', { name: 'a__sleep', arguments: {}, _meta: { ..._meta, progressToken: long } });
+    const refused = (await answer(1)).error;
+    assert.equal(refused.code, -32600);
+    assert.match(refused.message, /progressToken is longer than 1 KiB/);
+  }
+  const http = await new HttpClient(server.url).connect();
+  const late = await http.post({ jsonrpc: '2.0', id: long, method: 'tools/list' });
+  assert.equal(late.status, 400);
+  assert.equal(JSON.parse(late.text).error.code, -32600);
+
+  const listen = (id, n) => send(id, 'subscriptions/listen', { notifications: { toolsListChanged: true }, x: 'y'.repeat(n), _meta: modern });
+  const acknowledged = () => got.filter((m) => m.method === 'notifications/subscriptions/acknowledged').length;
+  const end = (requestId) => ws.send(JSON.stringify({ jsonrpc: '2.0', method: 'notifications/cancelled', params: { requestId } }));
+  const refused = async (id) => {
+    const { error } = await answer(id);
+    assert.equal(error.code, -32602);
+    assert.match(error.message, /100 are the limit, and 1 MiB/);
+  };
+  for (let i = 0; i < 6; i++) listen(`long ${i}`, 200 * 1024);
+  await refused('long 5');
+  assert.equal(acknowledged(), 5);
+  for (let i = 0; i < 5; i++) end(`long ${i}`);
+  for (let i = 0; i < 101; i++) listen(`one of many ${i}`, 1);
+  await refused('one of many 100');
+  assert.equal(acknowledged(), 105);
+  end('one of many 7'); // one that has ended makes room for another one
+  listen('the last', 1);
+  await until('the last', () => acknowledged() === 106);
+  ws.terminate();
+});

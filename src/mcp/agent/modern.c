@@ -67,6 +67,7 @@ struct modern_request *modern_request_new(struct modern_agent *a, const struct m
     r->agent = a;
     r->level = -1;
     list_init(&r->asks);
+    holding_init(&r->held, router_holdings(a->host.router), NULL);
     list_append(&a->requests, &r->node);
     a->n_requests++;
     modern_request_bind(r, m, reply);
@@ -86,10 +87,20 @@ void modern_request_bind(struct modern_request *r, const struct mcp_message *m, 
     r->waits = true;
 }
 
+bool modern_request_hold(struct modern_request *r, size_t bytes)
+{
+    bool fits = !r->held.in || holdings_fit(r->held.in, bytes);
+
+    if (r->held.in && fits)
+        holding_set(&r->held, bytes);
+    return fits;
+}
+
 void modern_request_free(struct modern_request *r)
 {
     struct modern_agent *a = r->agent;
 
+    holding_set(&r->held, 0);
     if (r->parked)
         a->n_parked--;
     timer_clear(router_timers(a->host.router), &r->flush);

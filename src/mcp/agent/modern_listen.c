@@ -10,8 +10,9 @@
 #include "wire/json_out.h"
 
 /* How long the acknowledgement waits for servers that have not confirmed a subscription; the
- * largest request, which is kept as long as the subscription lasts. */
-enum { CONFIRM_MS = 3000, LISTEN_MAX = 256 * 1024 };
+ * largest request, which is kept as long as the subscription lasts; how many may be open on one
+ * pipe, and their bytes. Over HTTP each has a connection. */
+enum { CONFIRM_MS = 3000, LISTEN_MAX = 256 * 1024, OPEN_MAX = 100, OPEN_BYTES_MAX = 1024 * 1024 };
 
 /* clang-format off */
 static const struct {
@@ -147,18 +148,37 @@ static void refuse(struct modern_agent *a, const struct mcp_message *m, void *re
     a->out->end(a->owner, reply, MCP_OUT_FINAL);
 }
 
+/* What is wrong with the request, or NULL. */
+static const char *fault_of(const struct modern_agent *a, const struct mcp_message *m,
+                            const void *reply)
+{
+    size_t n = 0, bytes = m->rpc.text.n;
+
+    if (m->slots[SLOT_NOTIFICATIONS].type != JSON_OBJECT)
+        return "subscriptions/listen needs params.notifications, an object";
+    if (m->rpc.text.n > LISTEN_MAX)
+        return "this subscriptions/listen is too long: 256 KiB is the limit";
+    LIST_EACH (&a->requests, it) {
+        const struct modern_request *r = LIST_ENTRY(it, struct modern_request, node);
+        n += r->text != NULL;
+        bytes += r->text ? strlen(r->text) : 0;
+    }
+    return !reply && (n >= OPEN_MAX || bytes > OPEN_BYTES_MAX)
+               ? "too many subscriptions/listen are open on this connection: 100 are the limit, "
+                 "and "
+                 "1 MiB for all of them, so end some of them first"
+               : NULL;
+}
+
 void modern_listen(struct modern_agent *a, const struct mcp_message *m, void *reply,
                    struct span principal, int arg)
 {
     const struct json_slot *wanted = &m->slots[SLOT_NOTIFICATIONS];
 
     (void)principal, (void)arg;
-    if (wanted->type != JSON_OBJECT) {
-        refuse(a, m, reply, "subscriptions/listen needs params.notifications, an object");
-        return;
-    }
-    if (m->rpc.text.n > LISTEN_MAX) {
-        refuse(a, m, reply, "this subscriptions/listen is too long: 256 KiB is the limit");
+    const char *why = fault_of(a, m, reply);
+    if (why) {
+        refuse(a, m, reply, why);
         return;
     }
     struct json_slot tasks = json_get(wanted->value, "taskIds");
@@ -172,11 +192,16 @@ void modern_listen(struct modern_agent *a, const struct mcp_message *m, void *re
         return;
     }
     struct modern_request *r = modern_request_new(a, m, reply);
+    if (!modern_request_hold(r, m->rpc.text.n)) {
+        modern_request_free(r);
+        refuse(a, m, reply, "there is no room for another subscription (limits.memory)");
+        return;
+    }
     for (size_t i = 0; i < COUNT_OF(topics); i++)
         if (json_get(wanted->value, topics[i].member).type == JSON_TRUE)
             r->listens |= topics[i].kinds;
     struct json_slot resources = json_get(wanted->value, "resourceSubscriptions");
-    r->text = mem_span(m->rpc.text);
+    r->text = reply ? NULL : mem_span(m->rpc.text);
     r->call = router_attach(a->host.router, &a->peer, a->host.view, 0, r);
     subscribe(r, &resources);
     follow(r, &tasks);

@@ -161,6 +161,11 @@ static void forget_ended(struct timer *t)
 bool modern_keep_end(struct modern_request *r, const struct call *call,
                      const struct outcome *outcome)
 {
+    const struct outcome no_room = {
+        .kind = OUTCOME_FAILED,
+        .why = FAIL_BUSY,
+        .text =
+            SPAN("the call has ended, but there was no room to keep its answer (limits.memory)")};
     struct timers *timers = router_timers(r->agent->host.router);
     bool news = outcome->kind != OUTCOME_FAILED ||
                 (outcome->why != FAIL_CANCELLED && outcome->why != FAIL_TIMEOUT &&
@@ -168,6 +173,8 @@ bool modern_keep_end(struct modern_request *r, const struct call *call,
 
     if (!r->parked || r->waits || !news || r->expires <= timers->now)
         return false;
+    if (!modern_request_hold(r, outcome->body.n + outcome->text.n))
+        outcome = &no_room;
     r->call = NULL;
     r->ended = call->handle;
     r->op = call->op;

@@ -47,7 +47,8 @@ struct modern_request {
     unsigned changed; /* kinds that changed before the listen was acknowledged */
     struct map uris;  /* of a listen: the resources (uri -> this request) */
     struct map tasks; /* of a listen: the tasks (id -> this request) */
-    char *text;       /* of a listen: the message, for another daemon that takes over */
+    char *text;       /* of a listen on a pipe: the message, for another daemon that takes over */
+    struct holding held; /* accounts for what a listen keeps, and for `end_bytes` */
 };
 
 /* A question of the provider that the agent has to answer in its retry. */
@@ -62,6 +63,8 @@ struct modern_request *modern_request_new(struct modern_agent *a, const struct m
                                           void *reply);
 void modern_request_bind(struct modern_request *r, const struct mcp_message *m, void *reply);
 void modern_request_free(struct modern_request *r);
+/* Count what the request keeps. False, and nothing done, if there is no room (limits.memory). */
+MUST_CHECK bool modern_request_hold(struct modern_request *r, size_t bytes);
 /* Send the agent how the call ended (`lacks` as in struct call), and free the request. */
 void modern_request_finish(struct modern_request *r, enum op op, unsigned lacks,
                            const struct outcome *outcome);
