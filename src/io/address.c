@@ -62,6 +62,15 @@ int address_numeric(const struct address *a, struct sockaddr_storage *sa)
     return uv_ip6_addr(a->host, a->port, (struct sockaddr_in6 *)sa);
 }
 
+int address_read(struct sockaddr_storage *sa, const char *text)
+{
+    struct address parsed;
+    struct err err;
+    int code = address_parse(&parsed, text, &err);
+
+    return code ? code : address_numeric(&parsed, sa);
+}
+
 /* An IPv4 address as an IPv4-mapped IPv6 address (::ffff:0:0/96). */
 static void widen(const void *v4, struct in6_addr *out)
 {

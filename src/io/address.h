@@ -29,6 +29,8 @@ bool address_is(const struct sockaddr_storage *sa, struct span host);
 
 /* "127.0.0.1:80" or "[::1]:80". */
 void address_format(const struct sockaddr_storage *sa, char out[ADDRESS_TEXT_SIZE]);
+/* Reads what address_format wrote. */
+MUST_CHECK int address_read(struct sockaddr_storage *sa, const char *text);
 int address_port(const struct sockaddr_storage *sa);
 
 #endif

@@ -109,12 +109,9 @@ bool stream_is_to(const struct stream *s, struct span host)
 {
     struct sockaddr_storage own = {0};
     int size = sizeof own;
-    struct address parsed;
-    struct err err;
 
     if (s->posed)
-        return address_parse(&parsed, s->posed, &err) == 0 && address_numeric(&parsed, &own) == 0 &&
-               address_is(&own, host);
+        return address_read(&own, s->posed) == 0 && address_is(&own, host);
     if (s->in.kind != END_UV || s->in.uv.handle.type != UV_TCP ||
         uv_tcp_getsockname(&s->in.uv.tcp, (struct sockaddr *)&own, &size) < 0)
         return false;

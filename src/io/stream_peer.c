@@ -118,19 +118,31 @@ static enum holder find_holder(const struct list *kin, const char *table, int lo
     return found;
 }
 
+/* The addresses of both ends. A stream that stands for a connection with TLS is itself only a pipe
+ * to the daemon that has the keys: what counts are the ends of that connection. */
+static bool find_ends(const struct stream *s, struct sockaddr_storage *own,
+                      struct sockaddr_storage *peer)
+{
+    socklen_t own_size = sizeof *own, peer_size = sizeof *peer;
+    int fd = socket_of(s);
+
+    if (s->posed)
+        return address_read(own, s->posed) == 0 && address_read(peer, s->name) == 0;
+    return getsockname(fd, (struct sockaddr *)own, &own_size) == 0 &&
+           getpeername(fd, (struct sockaddr *)peer, &peer_size) == 0;
+}
+
 /* Who is at the other end of a TCP connection within this machine? NOBODY: the peer has gone, and
  * does not read the answer. */
 static enum holder holder_at_end(const struct stream *s)
 {
     struct sockaddr_storage own = {0}, peer = {0};
-    socklen_t own_size = sizeof own, peer_size = sizeof peer;
     const struct list *kin = &s->loop->kin;
-    int fd = socket_of(s);
 
-    if (getsockname(fd, (struct sockaddr *)&own, &own_size) < 0 || own.ss_family == AF_UNIX)
-        return OURSELVES; /* the mode of the socket file has decided */
-    if (getpeername(fd, (struct sockaddr *)&peer, &peer_size) < 0)
+    if (!find_ends(s, &own, &peer))
         return NOBODY;
+    if (own.ss_family == AF_UNIX)
+        return OURSELVES; /* the mode of the socket file has decided */
     int local = address_port(&peer), remote = address_port(&own);
     enum holder four = find_holder(kin, "/proc/net/tcp", local, remote);
     enum holder six = four == KIN ? KIN : find_holder(kin, "/proc/net/tcp6", local, remote);

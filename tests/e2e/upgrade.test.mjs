@@ -279,6 +279,38 @@ test('a connection with TLS is served by the new daemon', async (t) => {
   assert.deepEqual(fs.readFileSync(log, 'utf8').trim().split('\n').length, 3);
 });
 
+// The new daemon gets such a connection as one end of a pair of Unix sockets. It took whoever was behind it for the
+// daemon's own user: another user of the machine could add a server, a program that runs as that user.
+test('a connection with TLS is after an upgrade still of the user who made it', { skip: process.getuid() !== 0 && 'another user can be only as root' }, async (t) => {
+  const server = await serve(t, { listen: { address: '127.0.0.1:0', tls: new Authority().sign('server') }, servers: {} });
+  const program = `
+import http.client, json, ssl, sys
+c = http.client.HTTPSConnection('127.0.0.1', int(sys.argv[1]), context=ssl._create_unverified_context())
+for name in sys.stdin:
+    c.request('POST', '/api/servers', json.dumps({'name': name.strip(), 'entry': {'command': 'true', 'enabled': False}}), {'Content-Type': 'application/json'})
+    answer = c.getresponse()
+    print(answer.status, answer.read(), flush=True)`;
+  const as = (uid) => {
+    const child = start('/usr/bin/env', ['python3', '-c', program, new URL(server.origin).port], { uid, cwd: '/', env: { PATH: process.env.PATH }, stdio: ['pipe', 'pipe', 'inherit'] });
+    t.after(() => child.kill());
+    let said = '';
+    child.stdout.on('data', (d) => { said += d; });
+    return async (name) => {
+      said = '';
+      child.stdin.write(`${name}\n`);
+      await until('the answer', () => said.includes('\n'));
+      return said;
+    };
+  };
+  const nobody = as(65534), owner = as(0);
+  assert.match(await nobody('a'), /^403 .*only for the user that this Rialto runs as/);
+  assert.match(await owner('b'), /^201 /);
+  await upgraded(server);
+  assert.match(await nobody('c'), /^403 .*only for the user that this Rialto runs as/);
+  assert.match(await owner('d'), /^201 /);
+  assert.deepEqual(Object.keys(JSON.parse(fs.readFileSync(server.config, 'utf8')).servers), ['b', 'd']);
+});
+
 test('upgrades under load lose no call, refuse nobody and forget no session', async (t) => {
   const log = path.join(tempDir(), 'calls');
   const server = await serve(t, { servers: { n: { ...counting(log), concurrency: 0 } } }, { slack: 3 });
