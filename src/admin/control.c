@@ -79,7 +79,7 @@ char *control_find(const char *setting, const char *file)
         return is_socket(path_in(setting)) ? mem_str(path_in(setting)) : NULL;
     control_put_name(&name, file);
     for (int i = 0; i < RUNTIME_FOLDERS && strcmp(setting, "off") != 0; i++) {
-        if (!runtime_folder(&path, i))
+        if (!runtime_folder(&path, i) || !runtime_folder_is_trusted(buf_cstr(&path)))
             continue;
         buf_printf(&path, "/%s", buf_cstr(&name));
         if (is_socket(buf_cstr(&path)))

@@ -20,7 +20,8 @@ void control_put_name(struct buf *out, const char *file);
  * off, or when there is no folder for it (which is logged). The caller frees the address.
  */
 char *control_address(const char *setting, const char *file);
-/* The path of a socket that exists, or NULL; the caller frees the path. */
+/* The path of a socket that exists, or NULL; the caller frees the path. In the default folders none
+ * is found that another user may have put there. */
 char *control_find(const char *setting, const char *file);
 /* The paths where control_find looks, for messages. */
 void control_put_places(struct buf *out, const char *setting, const char *file);

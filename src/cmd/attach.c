@@ -56,6 +56,16 @@ static int try_connect(const char *path)
     return -1;
 }
 
+/* Is it a daemon of our user, or of root? Root may use anybody's: it has chosen the socket. */
+static bool is_of_us(int fd)
+{
+    struct ucred peer;
+    socklen_t size = sizeof peer;
+
+    return getuid() == 0 || (getsockopt(fd, SOL_SOCKET, SO_PEERCRED, &peer, &size) == 0 &&
+                             (peer.uid == getuid() || peer.uid == 0));
+}
+
 static bool send_all(int fd, struct span text)
 {
     while (text.n) {
@@ -124,6 +134,11 @@ static int try_attach(const struct shim_options *o, struct buf *names)
 
     if (fd < 0)
         return NOBODY;
+    if (!is_of_us(fd)) {
+        say("the daemon there is another user's", o->socket);
+        close(fd);
+        return REFUSED;
+    }
     buf_printf(&ask,
                "GET /attach?%s HTTP/1.1\r\nHost: localhost\r\nConnection: Upgrade\r\n"
                "Upgrade: rialto-shim\r\n\r\n",

@@ -9,6 +9,9 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+/* Only root can make it; the daemon that has it may be of another user (systemd's DynamicUser). */
+static const char service_folder[] = "/run/rialto";
+
 bool runtime_folder(struct buf *out, int n)
 {
     const char *runtime = getenv("XDG_RUNTIME_DIR");
@@ -26,7 +29,7 @@ bool runtime_folder(struct buf *out, int n)
         buf_printf(out, "/run/user/%u/rialto", (unsigned)getuid());
         return true;
     case 2:
-        buf_str(out, "/run/rialto");
+        buf_str(out, service_folder);
         return true;
     default:
         buf_printf(out, "/tmp/rialto-%u", (unsigned)getuid());
@@ -40,6 +43,11 @@ bool runtime_folder_is_ours(const char *folder)
 
     return lstat(folder, &st) == 0 && S_ISDIR(st.st_mode) && st.st_uid == getuid() &&
            !(st.st_mode & 022);
+}
+
+bool runtime_folder_is_trusted(const char *folder)
+{
+    return strcmp(folder, service_folder) == 0 || runtime_folder_is_ours(folder);
 }
 
 /* Creates the folder if it does not exist. */

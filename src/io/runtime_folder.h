@@ -16,6 +16,8 @@ enum { RUNTIME_FOLDERS = 4 };
 bool runtime_folder(struct buf *out, int n);
 /* Does the folder exist, and is it neither another user's nor writable for others? */
 bool runtime_folder_is_ours(const char *folder);
+/* May commands connect to a socket in it? The folder is ours, or root has made it for a service. */
+bool runtime_folder_is_trusted(const char *folder);
 /* "unix:FOLDER/NAME" in the first usable folder, which is created if needed; NULL when none is
  * usable. */
 char *runtime_folder_address(const char *name);

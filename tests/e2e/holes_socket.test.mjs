@@ -7,7 +7,9 @@ import crypto from 'node:crypto';
 import fs from 'node:fs';
 import path from 'node:path';
 import test from 'node:test';
-import { exchange, fake, HttpClient, logged, rialto, root, serve, serveAndConnect } from './lib.mjs';
+import {
+  exchange, fake, HttpClient, logged, rialto, rialtoBin, root, sanitizerEnv, serve, serveAndConnect, start, tempDir, until,
+} from './lib.mjs';
 
 const intruder = { command: process.execPath, args: [path.join(root, 'tests/fixture/intruder.mjs')] };
 const ways = ['itself', 'child', 'orphan'];
@@ -95,6 +97,56 @@ test('a server gets no further by the socket than by the network', async (t) => 
 // Any process may lower the limits of another one of its user, also the one by which the daemon
 // knows who descends from its servers: an orphan was then taken for the operator. The program that
 // an upgrade puts in the daemon's place must not read the lowered limit as its own, either.
+// A shim gives the daemon the host's values of the variables that the daemon asks for. Every user can make a folder in
+// /tmp that has another user's name, and listen there.
+const impostor = `
+import os, socket, sys
+folder, owner = sys.argv[1], int(sys.argv[2])
+os.umask(0)
+os.makedirs(folder, 0o755)
+s = socket.socket(socket.AF_UNIX); s.bind(folder + '/control.sock')
+if owner: os.chown(folder, owner, owner)
+os.setuid(4343)
+s.listen()
+print('listens', flush=True)
+while True:
+    c, _ = s.accept()
+    asked = c.recv(4096)
+    if not asked: continue
+    print('GOT', asked, flush=True)
+    c.sendall(b'HTTP/1.1 101 Switching Protocols\\r\\nConnection: Upgrade\\r\\nUpgrade: rialto-shim\\r\\nRialto-Variables: KEY\\r\\n\\r\\n')
+    print('GOT', c.recv(4096), flush=True)`;
+
+const user = 54321; // has no folder in /tmp
+for (const [where, owner] of [['a folder of another user', 0], ['the own folder', user]]) {
+  test(`a shim does not attach to a daemon of another user in ${where}`, { skip: process.getuid() !== 0 && 'another user can be only as root' }, async (t) => {
+    const home = tempDir();
+    const runtime = path.join(home, 'run'), folder = owner ? path.join(runtime, 'rialto') : `/tmp/rialto-${user}`;
+    fs.mkdirSync(path.join(home, '.config/rialto'), { recursive: true });
+    fs.mkdirSync(runtime);
+    fs.writeFileSync(path.join(home, '.config/rialto/rialto.yaml'), '{"autostart": false, "servers": {}}');
+    for (const f of [home, ...fs.readdirSync(home, { recursive: true }).map((name) => path.join(home, name))]) fs.chownSync(f, user, user);
+    t.after(() => fs.rmSync(folder, { recursive: true, force: true }));
+    const other = start('python3', ['-c', impostor, folder, `${owner}`], { stdio: ['ignore', 'pipe', 'inherit'] });
+    t.after(() => other.kill());
+    let said = '';
+    other.stdout.on('data', (d) => { said += d; });
+    await until('the other daemon', () => said.includes('listens'));
+    const { code, stderr } = await new Promise((resolve) => {
+      const host = start(rialtoBin, ['stdio'], { uid: user, gid: user, cwd: home, stdio: ['pipe', 'ignore', 'pipe'],
+        env: { ...sanitizerEnv, PATH: process.env.PATH, HOME: home, XDG_RUNTIME_DIR: runtime, KEY: 'planted-secret-0123456789' } });
+      let text = '';
+      host.stderr.on('data', (d) => { text += d; });
+      host.on('close', (status) => resolve({ code: status, stderr: text }));
+      host.stdin.on('error', () => {});
+      host.stdin.end('{"jsonrpc":"2.0","id":1,"method":"initialize","params":{"protocolVersion":"2025-11-25","capabilities":{},"clientInfo":{"name":"host","version":"1"}}}\n');
+    });
+    assert.doesNotMatch(said, /GOT/, said);
+    assert.equal(code, 1, stderr);
+    assert.match(stderr, owner ? /is another user's/ : /no daemon runs/);
+  });
+}
+
 test('a server that lowers the limits of the daemon is known, also after an upgrade', async (t) => {
   const { server, client } = await serveAndConnect(t, { servers: { intruder } }, ['intruder__try']);
   const env = { XDG_RUNTIME_DIR: server.dir, XDG_STATE_HOME: path.join(server.dir, 'state') };

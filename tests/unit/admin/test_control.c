@@ -78,6 +78,43 @@ static void test_a_folder_that_others_can_write_to(void **state)
     buf_fini(&folder);
 }
 
+static int put_socket(const char *path)
+{
+    struct sockaddr_un at = {.sun_family = AF_UNIX};
+    int fd = socket(AF_UNIX, SOCK_STREAM, 0);
+
+    snprintf(at.sun_path, sizeof at.sun_path, "%s", path);
+    assert_int_equal(bind(fd, (struct sockaddr *)&at, sizeof at), 0);
+    return fd;
+}
+
+/* A socket there may be another user's: commands connected to it, and shims gave it the values of
+ * the user's variables. */
+static void test_a_socket_in_a_folder_of_others(void **state)
+{
+    struct buf folder = {0}, path = {0};
+
+    (void)state;
+    put_path(&folder, "/rialto");
+    put_path(&path, "/rialto/control.sock");
+    assert_int_equal(mkdir(folder.p, 0777), 0);
+    int fd = put_socket(path.p);
+    assert_int_equal(chmod(folder.p, 0777), 0);
+    assert_null(control_find("auto", NULL));
+    assert_int_equal(chmod(folder.p, 0700), 0);
+    if (getuid() == 0) {
+        assert_int_equal(chown(folder.p, 65534, 65534), 0);
+        assert_null(control_find("auto", NULL));
+        assert_int_equal(chown(folder.p, 0, 0), 0);
+    }
+    char *found = control_find("auto", NULL);
+    assert_string_equal(found, path.p);
+    mem_free(found);
+    close(fd);
+    buf_fini(&folder);
+    buf_fini(&path);
+}
+
 static void test_told_where(void **state)
 {
     struct buf places = {0};
@@ -96,14 +133,11 @@ static void test_told_where(void **state)
 
 static void test_found_again(void **state)
 {
-    struct sockaddr_un at = {.sun_family = AF_UNIX};
     struct buf places = {0};
 
     (void)state;
     char *address = control_address("auto", NULL);
-    snprintf(at.sun_path, sizeof at.sun_path, "%s", address + 5);
-    int fd = socket(AF_UNIX, SOCK_STREAM, 0);
-    assert_int_equal(bind(fd, (struct sockaddr *)&at, sizeof at), 0);
+    int fd = put_socket(address + 5);
     char *path = control_find("auto", NULL);
     assert_string_equal(path, address + 5);
     control_put_places(&places, "auto", NULL);
@@ -139,6 +173,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test_setup_teardown(test_a_folder_of_its_own, begin, end),
         cmocka_unit_test_setup_teardown(test_a_folder_that_others_can_write_to, begin, end),
+        cmocka_unit_test_setup_teardown(test_a_socket_in_a_folder_of_others, begin, end),
         cmocka_unit_test_setup_teardown(test_told_where, begin, end),
         cmocka_unit_test_setup_teardown(test_found_again, begin, end),
         cmocka_unit_test_setup_teardown(test_named_after_the_file, begin, end),
