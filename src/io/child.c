@@ -118,6 +118,12 @@ static void on_orphans_stay(struct timer *t)
     on_orphans_gone(c);
 }
 
+void child_watch_orphans(struct loop *l)
+{
+    if (loop_on_signal(l, SIGCHLD, sweep, l) < 0)
+        log_debug("rialto", "orphans are not seen before a child ends");
+}
+
 /* Processes that have left the child's group are killed as well. */
 static void end_orphans(struct child *c)
 {
@@ -135,7 +141,7 @@ static void kill_group(struct child *c, int signo)
 {
     /* Once the child is reaped, its process id may belong to another process. */
     if (!c->reaped)
-        kill(-c->kin.pid, signo);
+        kin_signal(&c->kin, signo);
 }
 
 static void describe(struct child *c, const siginfo_t *info)
@@ -285,8 +291,7 @@ struct child *child_adopt(struct loop *l, const struct spawned *was, const char 
     c->cgroup = was->cgroup;
     list_append(&l->kin, &c->kin.node);
     guard_tell(l, was->mark);
-    if (loop_on_signal(l, SIGCHLD, sweep, l) < 0)
-        log_debug(c->name, "orphans of this process are not seen before it ends");
+    child_watch_orphans(l);
     c->pidfd = was->pidfd;
     lines_init(&c->lines, STDERR_LINE_MAX);
 

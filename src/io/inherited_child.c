@@ -12,9 +12,12 @@
 #include "wire/json.h"
 
 #include <limits.h>
+#include <poll.h>
 #include <signal.h>
 #include <sys/wait.h>
 #include <unistd.h>
+
+enum { END_MS = 100 }; /* for a process that was killed */
 
 struct inherited_child {
     struct list node; /* in the loop's list */
@@ -57,6 +60,7 @@ void inherited_child_expect(struct loop *l, struct span promise)
         h->fds[i] = -1;
     list_append(&l->kin, &h->kin.node);
     list_append(&l->inherited_children, &h->node);
+    child_watch_orphans(l);
 }
 
 static void drop(struct inherited_child *h)
@@ -110,11 +114,13 @@ void inherited_child_arrive(struct loop *l, struct span key, int fds[3], struct 
         hand_on(h, true);
 }
 
-/* Ends what is left of the process: kills its group and reaps it. */
+/* Kills what is left of the process and reaps it. One that takes longer to end, which it can
+ * arrange (ptrace), is then an orphan as those that our children leave behind. */
 static void finish(const struct inherited_child *h)
 {
-    kill(-h->kin.pid, SIGKILL);
-    waitpid(h->kin.pid, NULL, 0);
+    kin_signal(&h->kin, SIGKILL);
+    for (int i = 0; i < END_MS && waitpid(h->kin.pid, NULL, WNOHANG) == 0; i++)
+        poll(NULL, 0, 1);
 }
 
 static void lose(struct inherited_child *h)

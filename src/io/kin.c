@@ -67,6 +67,13 @@ void kin_brand(rlim_t mark)
     setrlimit(RLIMIT_LOCKS, &limit);
 }
 
+void kin_signal(const struct kin *k, int signo)
+{
+    kill(-k->pid, signo);
+    if (getpgid(k->pid) != k->pid)
+        kill(k->pid, signo);
+}
+
 /* --- what the kernel says of a process --- */
 
 /* The text of a file in /proc/PID, NUL-terminated; false if the file cannot be read. */

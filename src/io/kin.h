@@ -35,6 +35,9 @@ rlim_t kin_limit(void);
 void kin_keep_limit(rlim_t limit);
 /* Make us a subreaper, and return the mark of a child that is about to be started. */
 rlim_t kin_expect(void);
+/* To the child's group, and to the child itself if it has moved to another group. Only while it is
+ * not reaped: its id could have been reused. */
+void kin_signal(const struct kin *k, int signo);
 /* Between vfork and exec: only system calls. */
 void kin_brand(rlim_t mark);
 /*

@@ -85,6 +85,23 @@ test('servers go on over an upgrade although the file was written anew since the
   assert.match(await client.text('a__echo', { text: 'hi' }), /hi/);
 });
 
+// The new daemon ends the servers that nobody wants any more. It killed the group that they were started with, and
+// waited for them: for a server that had moved to another group it waited for ever, and served nobody.
+test('a server that has left its group and that the new daemon does not have is ended', async (t) => {
+  const script = "import os, signal, sys\nsignal.signal(signal.SIGTERM, signal.SIG_IGN)\nos.setpgid(0, os.getpgid(os.getppid()))\nos.execv(sys.argv[1], sys.argv[1:])";
+  const { command, args } = fake('--name', 'w');
+  const servers = { a: fake('--name', 'a') };
+  const server = await serve(t, { servers: { ...servers, w: { command: 'python3', args: ['-c', script, command, ...args] } } });
+  const client = await new HttpClient(server.url).connect();
+  await client.waitFor('w__echo');
+  await client.waitFor('a__echo');
+  const moved = { pid: (await client.call('w__whoami')).result.structuredContent.pid };
+  writeConfig(server.dir, { listen: '127.0.0.1:0', servers });
+  await upgraded(server);
+  await until('its end', () => !fs.existsSync(`/proc/${moved.pid}`), 5000);
+  assert.match(await within(5000, 'an answer', client.text('a__echo', { text: 'hi' })), /hi/);
+});
+
 // The new daemon forgot the servers that the old one still had: their memory leaked, which only a sanitizer sees.
 test('a daemon that is stopped while the one before it still works ends all of it', async (t) => {
   const log = path.join(tempDir(), 'calls');

@@ -328,6 +328,29 @@ static void test_who_ignores_everything_is_killed(void **state)
     loop_free(l);
 }
 
+/* A process may move to another group of our session. Signals went to the group that it was started
+ * with, so nothing ended it, and what waited for its end waited for ever. */
+static void test_who_moves_to_another_group_is_ended(void **state)
+{
+    (void)state;
+    static const char *const scripts[] = {
+        "setpgrp(0, getpgrp(getppid())); print 'ready'; sleep 1000",
+        "$SIG{TERM} = 'IGNORE'; setpgrp(0, getpgrp(getppid())); print 'ready'; sleep 9 while 1",
+    };
+    static const char *const how[] = {"killed by SIGTERM", "killed by SIGKILL"};
+    struct loop *l = loop_new();
+    for (size_t i = 0; i < COUNT_OF(scripts); i++) {
+        struct family f;
+        start_argv(&f, l, (const char *const[]){"perl", "-e", "$| = 1;", "-e", scripts[i], NULL});
+        WAIT(l, party_has(&f.party, "ready"));
+        assert_int_equal(getpgid(child_pid(f.child)), getpgrp());
+        child_stop(f.child, 50);
+        finish(&f, l);
+        assert_string_equal(f.how, how[i]);
+    }
+    loop_free(l);
+}
+
 static void test_who_ignores_eof_is_terminated(void **state)
 {
     (void)state;
@@ -675,6 +698,7 @@ int main(void)
         cmocka_unit_test(test_found_without_starting),
         cmocka_unit_test(test_child_starts_clean),
         cmocka_unit_test(test_who_ignores_everything_is_killed),
+        cmocka_unit_test(test_who_moves_to_another_group_is_ended),
         cmocka_unit_test(test_who_ignores_eof_is_terminated),
         cmocka_unit_test(test_the_group_dies_with_its_leader),
         cmocka_unit_test(test_a_pipe_held_open_does_not_delay_the_end),
