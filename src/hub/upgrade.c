@@ -514,6 +514,7 @@ static void on_stray(void *arg, uint64_t session, struct span message)
 bool upgrade_inherit(struct upgrade *u, int handover, int old)
 {
     u->old = old;
+    inherited_child_begin(u->loop);
     u->handover = handover_new(u->loop, handover, on_message, on_ended, u);
     while (!u->ready)
         if (!handover_wait(u->handover, READY_MS))

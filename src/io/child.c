@@ -95,13 +95,14 @@ static void on_orphans_gone(struct child *c)
     maybe_exited(c);
 }
 
-/* Called at SIGCHLD: orphans appear and disappear only when a process ends. */
+/* Called at SIGCHLD: orphans appear and disappear only when a process ends. While the daemon before
+ * us works, its servers, which are children of ours that we do not know, look like orphans. */
 static void sweep(void *arg, int signo)
 {
     struct loop *l = arg;
 
     (void)signo;
-    if (kin_sweep(&l->kin) > 0)
+    if (kin_sweep(&l->kin, l->shares_children ? &l->ended : NULL) > 0)
         return;
     LIST_EACH_SAFE (&l->ended, it) {
         struct child *c = LIST_ENTRY(it, struct child, kin.node);
@@ -122,6 +123,11 @@ void child_watch_orphans(struct loop *l)
 {
     if (loop_on_signal(l, SIGCHLD, sweep, l) < 0)
         log_debug("rialto", "orphans are not seen before a child ends");
+}
+
+void child_end_orphans(struct loop *l)
+{
+    sweep(l, SIGCHLD);
 }
 
 /* Processes that have left the child's group are killed as well. */

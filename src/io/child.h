@@ -60,8 +60,10 @@ int child_pid(const struct child *c);
 struct spawned;
 struct child *child_adopt(struct loop *l, const struct spawned *was, const char *name,
                           const struct child_events *on, void *owner);
-/* Reap processes that our children have left behind, as soon as they end. Done by child_spawn. */
+/* End what children leave behind whenever a child ends, as child_spawn does anyway; and do it now.
+ */
 void child_watch_orphans(struct loop *l);
+void child_end_orphans(struct loop *l);
 /* What another daemon must know of the process before it gets the pipes: members of an object. */
 void child_put_promise(const struct child *c, struct buf *out);
 /* Our ends of the child's stdin, stdout and stderr. False: one is closed, or the child is

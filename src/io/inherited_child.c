@@ -41,6 +41,12 @@ static char *text_in(struct span object, const char *name)
     return buf_take(&text);
 }
 
+void inherited_child_begin(struct loop *l)
+{
+    l->shares_children = true;
+    child_watch_orphans(l);
+}
+
 void inherited_child_expect(struct loop *l, struct span promise)
 {
     uint64_t pid = json_count(promise, "pid");
@@ -60,7 +66,6 @@ void inherited_child_expect(struct loop *l, struct span promise)
         h->fds[i] = -1;
     list_append(&l->kin, &h->kin.node);
     list_append(&l->inherited_children, &h->node);
-    child_watch_orphans(l);
 }
 
 static void drop(struct inherited_child *h)
@@ -148,6 +153,10 @@ void inherited_child_end_all(struct loop *l)
         log_info("rialto", "process %d of the daemon before this one is not needed any more",
                  h->kin.pid);
         lose(h);
+    }
+    if (l->shares_children) {
+        l->shares_children = false;
+        child_end_orphans(l);
     }
 }
 

@@ -12,6 +12,8 @@
 
 struct inherited_child;
 
+/* There is an old daemon: what of its processes it does not promise is left alone as well. */
+void inherited_child_begin(struct loop *l);
 /* The old daemon promises a process: an object with the members key, pid, mark and cgroup. */
 void inherited_child_expect(struct loop *l, struct span promise);
 /* The pipes of a process are here (the descriptors are taken over), with the note of its old owner
@@ -20,7 +22,8 @@ void inherited_child_arrive(struct loop *l, struct span key, int fds[3], struct 
                             struct span early);
 /* The promised process will not come: it has ended, or is being ended. */
 void inherited_child_lose(struct loop *l, struct span key);
-/* The old daemon is gone: ends each process that has not come or that nobody has claimed. */
+/* The old daemon is gone, or is ended: ends each process that has not come or that nobody has
+ * claimed, and those that were not promised. */
 void inherited_child_end_all(struct loop *l);
 
 /* The promised process with this key, or NULL. `come` is called when the pipes are here, or with

@@ -148,17 +148,19 @@ static bool is_orphan(const struct list *kin, int pid)
     return !is_child(kin, pid) && has_brand(pid);
 }
 
-static bool has_living_server(const struct list *kin, int orphan)
+static bool is_of_any(const struct list *kin, int orphan)
 {
-    int group = getpgid(orphan);
     rlim_t mark = mark_of(orphan);
 
-    LIST_EACH (kin, it) {
-        const struct kin *k = LIST_ENTRY(it, struct kin, node);
-        if (k->pid == group || k->mark == mark)
+    LIST_EACH (kin, it)
+        if (LIST_ENTRY(it, struct kin, node)->mark == mark)
             return true;
-    }
     return false;
+}
+
+static bool has_living_server(const struct list *kin, int orphan)
+{
+    return is_child(kin, getpgid(orphan)) || is_of_any(kin, orphan);
 }
 
 /* --- orphans --- */
@@ -195,7 +197,7 @@ static void kill_orphan(int pid)
     kill(pid, SIGKILL);
 }
 
-size_t kin_sweep(const struct list *kin)
+size_t kin_sweep(const struct list *kin, const struct list *ended)
 {
     BUF_SCOPED children = {0};
     size_t left = 0;
@@ -207,7 +209,7 @@ size_t kin_sweep(const struct list *kin)
         if (end == at)
             break;
         if (!is_orphan(kin, pid) || waitpid(pid, NULL, WNOHANG) == pid ||
-            has_living_server(kin, pid))
+            has_living_server(kin, pid) || (ended && !is_of_any(ended, pid)))
             continue;
         kill_orphan(pid);
         left++;

@@ -41,10 +41,11 @@ void kin_signal(const struct kin *k, int signo);
 /* Between vfork and exec: only system calls. */
 void kin_brand(rlim_t mark);
 /*
- * Reap the orphans that have ended, and kill those that do not belong to a living child. Returns
- * how many were killed and must still be reaped: SIGCHLD tells when to sweep again.
+ * Reap the orphans that have ended, and kill those that do not belong to a living child; with a
+ * list `ended` only those that bear the mark of a child in it. Returns how many were killed and
+ * must still be reaped: SIGCHLD tells when to sweep again.
  */
-size_t kin_sweep(const struct list *kin);
+size_t kin_sweep(const struct list *kin, const struct list *ended);
 /* Kill every process with one of these marks. Returns how many there were. */
 size_t kin_kill_marked(const rlim_t *marks, size_t n);
 /* The parent of a process; -1 when the process is gone or hidden from us. */

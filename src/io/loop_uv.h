@@ -37,8 +37,9 @@ struct loop {
     struct list ended;     /* of struct kin: reaped children whose orphans are not gone yet */
     struct list listeners; /* of struct listener */
     struct list inherited_children; /* of struct inherited_child */
-    struct guard *guard;       /* kills what children started if we are killed; NULL = no guard */
-    struct rlimit core;        /* the core limit we were started with, which children get */
+    bool shares_children; /* with the daemon before us: it works on, as a child of ours itself */
+    struct guard *guard;  /* kills what children started if we are killed; NULL = no guard */
+    struct rlimit core;   /* the core limit we were started with, which children get */
     struct http_engine *http;  /* shared by the HTTP clients; NULL while there are none */
     struct tls_context *trust; /* the system's authorities; NULL until the first wss:// client */
     struct service *service;   /* where sockets may come from; NULL outside of a daemon */

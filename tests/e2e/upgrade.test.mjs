@@ -9,7 +9,7 @@ import https from 'node:https';
 import path from 'node:path';
 import { test } from 'node:test';
 import {
-  bothTypes, descendants, fake, HttpClient, isAlive, rialto, rialtoBin, serve, sleep, start, StdioClient, tempDir, until, within, writeConfig,
+  bothTypes, descendants, exchange, fake, HttpClient, isAlive, rialto, rialtoBin, serve, sleep, start, StdioClient, tempDir, until, within, writeConfig,
 } from './lib.mjs';
 import { counting, home } from './daemon_lib.mjs';
 import { fixtureEntry, ModernClient } from './peers.mjs';
@@ -100,6 +100,24 @@ test('a server that has left its group and that the new daemon does not have is 
   await upgraded(server);
   await until('its end', () => !fs.existsSync(`/proc/${moved.pid}`), 5000);
   assert.match(await within(5000, 'an answer', client.text('a__echo', { text: 'hi' })), /hi/);
+});
+
+// A server that starts anew in the new daemon still has the calls of the old one. Such servers are children of the new
+// daemon, which did not know them: at the end of any other of its children it killed them as orphans, and their calls.
+test('a call at a server of one session ends where it began, whatever else ends meanwhile', async (t) => {
+  const log = path.join(tempDir(), 'calls');
+  const server = await serve(t, { servers: { own: { ...counting(log), instances: 'per-session', concurrency: 0 }, b: fake('--name', 'b') } });
+  const client = await new HttpClient(server.url).connect();
+  await client.waitFor('own__count');
+  await client.waitFor('b__echo');
+  const late = client.call('own__count', { ms: 3000, who: 'late' });
+  await until('the slow call', () => fs.existsSync(log));
+  await upgraded(server);
+  const family = descendants(server.pid);
+  assert.equal((await exchange(`${server.origin}/api/servers/b/restart`, { body: '{}' })).status, 202);
+  assert.equal((await late).result?.content[0].text, 'counted', server.stderr());
+  await oldIsGone(server);
+  await until('the end of all but the process that the lists come from', () => family.filter(isAlive).length === 1);
 });
 
 // The new daemon forgot the servers that the old one still had: their memory leaked, which only a sanitizer sees.
