@@ -158,15 +158,6 @@ bool provider_has_calls(const struct provider *p)
     return p->n_open || p->n_waiting || !list_empty(&p->held);
 }
 
-size_t provider_count_calls(const struct provider *p)
-{
-    size_t n = p->n_open + p->n_waiting;
-
-    LIST_EACH (&p->held, it)
-        n++;
-    return n;
-}
-
 bool provider_in_use(const struct provider *p)
 {
     return provider_has_calls(p) || subscriptions_any(p) ||
@@ -489,6 +480,17 @@ static struct provider *next_replaced(const struct provider *p, const struct pro
     while (q && q->stand_in != p)
         q = router_next_provider(p->router, q);
     return q;
+}
+
+size_t provider_count_calls(const struct provider *p)
+{
+    size_t n = p->n_open + p->n_waiting;
+
+    LIST_EACH (&p->held, it)
+        n++;
+    for (const struct provider *q = NULL; (q = next_replaced(p, q));)
+        n += q->n_waiting;
+    return n;
 }
 
 void provider_halt(struct provider *p)

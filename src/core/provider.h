@@ -168,6 +168,7 @@ void provider_resume(struct provider *p);
 void provider_restart(struct provider *p);
 /* Does the provider have calls, in any state? */
 bool provider_has_calls(const struct provider *p);
+/* How many calls the provider has or may have to take over, as a stand-in. */
 size_t provider_count_calls(const struct provider *p);
 /* Does the provider have calls, a subscribed resource, or a process that works on a task? */
 bool provider_in_use(const struct provider *p);

@@ -5,46 +5,46 @@
 #include "base/mem.h"
 #include "hub/endpoints.h"
 #include "hub/shims.h"
-#include "wire/json.h"
 #include "wire/json_out.h"
 
 #include <unistd.h>
 
+/* The server may end, and be freed, at any time, so it is known by what was promised: its key and
+ * its process. */
 struct promise {
     struct list node;
-    struct mcp_provider *server;
-    char *key;
+    char *text; /* members of a JSON object */
+    bool runs;  /* the server is still there; valid only inside promises_keep */
 };
 
-struct making {
+/* What bridge_show_servers gives each server for. */
+struct promising {
     struct promises *promises;
     struct handover *handover;
 };
 
 static void make(void *arg, struct mcp_provider *server)
 {
-    const struct making *m = arg;
-    BUF_SCOPED members = {0}, object = {0}, scratch = {0};
+    const struct promising *s = arg;
+    BUF_SCOPED members = {0};
 
-    if (!mcp_provider_promise(server, &members))
+    if (mcp_provider_core(server)->draining || !mcp_provider_promise(server, &members))
         return;
-    buf_printf(&object, "{%s}", buf_cstr(&members));
     struct promise *p = MEM_NEW(struct promise);
-    p->server = server;
-    p->key = mem_span(json_text(json_get(buf_view(&object), "key").value, &scratch));
-    list_append(&m->promises->all, &p->node);
-    handover_tell(m->handover, "promise", &members, SPAN_EMPTY, NULL, 0);
+    p->text = mem_span(buf_view(&members));
+    list_append(&s->promises->all, &p->node);
+    handover_tell(s->handover, "promise", &members, SPAN_EMPTY, NULL, 0);
 }
 
 void promises_make(struct promises *p, struct handover *b)
 {
-    bridge_show_servers(hub_bridge(p->hub), make, &(struct making){p, b});
+    bridge_show_servers(hub_bridge(p->hub), make, &(struct promising){p, b});
 }
 
 static void forget(struct promise *p)
 {
     list_remove(&p->node);
-    mem_free(p->key);
+    mem_free(p->text);
     mem_free(p);
 }
 
@@ -99,33 +99,59 @@ static void give_parked(struct promises *all, struct handover *b, struct parked_
 
 /* --- going --- */
 
-/* Hands the server over if only parked calls are open there, which go with it. If the server has
- * ended, the successor is told so. */
-static void try_to_keep(struct promises *all, struct handover *b, struct promise *p)
+/* Hands the server over if only parked calls are open there, which go with it. */
+static void try_to_keep(struct promises *all, struct handover *b, struct promise *p,
+                        struct mcp_provider *server)
 {
-    BUF_SCOPED members = {0}, early = {0}, gone = {0};
-    struct parked_at at = {.server = p->server, .core = mcp_provider_core(p->server)};
+    BUF_SCOPED members = {0}, early = {0};
+    struct parked_at at = {.server = server, .core = mcp_provider_core(server)};
     int fds[HANDOVER_FDS];
 
-    json_out_str(&members, "key", p->key);
+    buf_str(&members, p->text);
     show_parked(all, &at, note_parked);
-    if (mcp_provider_leave(p->server, at.n, &members, fds, &early)) {
+    if (mcp_provider_leave(server, at.n, &members, fds, &early)) {
         give_parked(all, b, &at);
         handover_tell(b, "server", &members, buf_view(&early), fds, COUNT_OF(fds));
         for (size_t i = 0; i < COUNT_OF(fds); i++)
             close(fds[i]);
         forget(p);
-    } else if (!mcp_provider_promise(p->server, &gone)) {
-        handover_tell(b, "lost", &members, SPAN_EMPTY, NULL, 0);
-        forget(p);
     }
     buf_fini(&at.texts);
 }
 
+static void keep(void *arg, struct mcp_provider *server)
+{
+    const struct promising *s = arg;
+    BUF_SCOPED members = {0};
+
+    if (!mcp_provider_promise(server, &members))
+        return;
+    LIST_EACH (&s->promises->all, it) {
+        struct promise *p = LIST_ENTRY(it, struct promise, node);
+        if (!span_is(buf_view(&members), p->text))
+            continue;
+        p->runs = true;
+        try_to_keep(s->promises, s->handover, p, server);
+        return;
+    }
+}
+
 void promises_keep(struct promises *p, struct handover *b)
 {
-    LIST_EACH_SAFE (&p->all, it)
-        try_to_keep(p, b, LIST_ENTRY(it, struct promise, node));
+    if (promises_are_kept(p))
+        return;
+    bridge_show_servers(hub_bridge(p->hub), keep, &(struct promising){p, b});
+    LIST_EACH_SAFE (&p->all, it) {
+        struct promise *one = LIST_ENTRY(it, struct promise, node);
+        BUF_SCOPED members = {0};
+        if (!one->runs) {
+            buf_str(&members, one->text);
+            handover_tell(b, "lost", &members, SPAN_EMPTY, NULL, 0);
+            forget(one);
+            continue;
+        }
+        one->runs = false;
+    }
 }
 
 bool promises_are_kept(const struct promises *p)

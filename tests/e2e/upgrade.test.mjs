@@ -27,6 +27,31 @@ async function upgraded(server, ...args) {
 const oldIsGone = (server, ms = 31_000) => until('the end of the old process', () => descendants(server.pid)
   .every((p) => { try { return !fs.readFileSync(`/proc/${p.pid}/cmdline`, 'utf8').includes('\0serve\0'); } catch { return true; } }), ms);
 
+/**
+ * A server of the stateless era or of none: `answers` has JavaScript for each method, with the message `m`, `ok(result)`
+ * and `send(message)`; `before` runs first.
+ */
+function scripted(answers, before = '') {
+  const script = path.join(tempDir(), 'scripted.cjs');
+  fs.writeFileSync(script, `
+    const fs = require('fs');
+    const send = (m) => process.stdout.write(JSON.stringify({ jsonrpc: '2.0', ...m }) + '\\n');
+    ${before}
+    const answers = {${Object.entries(answers).map(([method, code]) => `
+      '${method}': (m, ok) => { ${code} }`)}
+    };
+    require('readline').createInterface({ input: process.stdin }).on('line', (line) => {
+      const m = JSON.parse(line);
+      answers[m.method]?.(m, (result) => send({ id: m.id, result }));
+    }).on('close', () => process.exit());`);
+  return { command: process.execPath, args: [script] };
+}
+
+const stateless = (capabilities) => `ok({ resultType: 'complete', supportedVersions: ['2026-07-28'], capabilities: ${JSON.stringify(capabilities)}, serverInfo: { name: 'x', version: '1' } })`;
+const listing = (kind, items) => `ok({ resultType: 'complete', ${kind}: ${JSON.stringify(items)}, ttlMs: 0, cacheScope: 'private' })`;
+const saying = (text) => `ok({ resultType: 'complete', content: [{ type: 'text', text: ${text} }] })`;
+const aTool = (name) => listing('tools', [{ name, inputSchema: { type: 'object' } }]);
+
 /** A client that keeps its connection open. */
 class KeptClient extends HttpClient {
   agent = new http.Agent({ keepAlive: true, maxSockets: 1 });
@@ -132,6 +157,31 @@ test('a daemon that is stopped while the one before it still works ends all of i
   await upgraded(server);
   await server.stop();
   assert.ok(!isAlive(program));
+});
+
+// The second instance of a server that turns out to have one era is given up and freed, also in the old process, which
+// still looked whether it could hand that instance over: it crashed, and the calls of other servers were lost.
+test('an instance that the old process gives up takes no call with it', async (t) => {
+  const log = path.join(tempDir(), 'calls'), end = path.join(tempDir(), 'end');
+  const server = await serve(t, {
+    servers: {
+      n: { ...counting(log), concurrency: 0 },
+      m: scripted({
+        'server/discover': stateless({ tools: {} }), 'tools/list': aTool('say'), 'tools/call': saying("'said'"),
+        initialize: `fs.writeFileSync(${JSON.stringify(`${end}.soon`)}, ''); setInterval(() => { if (fs.existsSync(${JSON.stringify(end)})) process.exit(3); }, 20);`,
+      }),
+    },
+  });
+  const client = await new HttpClient(server.url).connect();
+  await client.waitFor('n__count', 'm__say');
+  const late = client.call('n__count', { ms: 3000, who: 'late' });
+  const said = client.call('m__say'); // for an agent of the initialize era, the second instance is started
+  await until('both calls', () => fs.existsSync(log) && fs.existsSync(`${end}.soon`));
+  await upgraded(server);
+  fs.writeFileSync(end, '');
+  assert.equal((await said).result?.content[0].text, 'said');
+  assert.equal((await late).result?.content[0].text, 'counted', server.stderr());
+  await oldIsGone(server);
 });
 
 // It has no configuration to read any more: SIGHUP made it crash, and its calls were lost.

@@ -138,7 +138,8 @@ struct bridge_watch {
 };
 void bridge_watch(struct bridge *b, struct bridge_watch *w);
 void bridge_unwatch(struct bridge_watch *w);
-/* Another daemon takes over: call `show` for each server that the other daemon can go on using. */
+/* Another daemon takes over: call `show` for each server that the other daemon can go on using,
+ * also for one that was replaced or dropped but still has calls. */
 void bridge_show_servers(struct bridge *b, void (*show)(void *arg, struct mcp_provider *p),
                          void *arg);
 /* Hold the server of this name: its exposure lives until bridge_server_release. NULL when there is

@@ -396,10 +396,14 @@ void instances_adjust(struct instances *is, struct server_plan *plan, struct ser
 void instances_show(struct instances *is, void (*show)(void *arg, struct mcp_provider *p),
                     void *arg)
 {
-    LIST_EACH_SAFE (&is->held, it) {
-        struct mcp_provider *p = LIST_ENTRY(it, struct instance, node)->provider;
-        if (mcp_provider_key(p))
-            show(arg, p);
+    struct list *const lists[] = {&is->held, &is->draining};
+
+    for (size_t i = 0; i < COUNT_OF(lists); i++) {
+        LIST_EACH_SAFE (lists[i], it) {
+            struct mcp_provider *p = LIST_ENTRY(it, struct instance, node)->provider;
+            if (mcp_provider_key(p))
+                show(arg, p);
+        }
     }
 }
 

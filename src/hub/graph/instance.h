@@ -36,7 +36,8 @@ void instances_hurry(struct instances *is);
 /* Use the filters and limits of `newer` from now on: in the plan, and in all instances made from
  * the plan that are still held. */
 void instances_adjust(struct instances *is, struct server_plan *plan, struct server_plan *newer);
-/* Show the server of each instance that has a key (mcp_provider_set_key). */
+/* Show the server of each instance that has a key (mcp_provider_set_key), also of one that was let
+ * go but still has calls. */
 void instances_show(struct instances *is, void (*show)(void *arg, struct mcp_provider *p),
                     void *arg);
 /* For router_on_stopped. */
