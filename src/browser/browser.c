@@ -78,11 +78,16 @@ static bool may_end(const struct browser *b, struct browser_session *s)
     return !b->options.may_end || b->options.may_end(b->options.arg, s);
 }
 
+static void tell_ending(const struct browser *b, struct browser_session *s)
+{
+    if (b->options.ending)
+        b->options.ending(b->options.arg, s);
+}
+
 static void end_session(struct browser *b, struct browser_session *s)
 {
     log_info("browser", "session %s is over", s->id);
-    if (b->options.ending)
-        b->options.ending(b->options.arg, s);
+    tell_ending(b, s);
     map_del(&b->sessions, span_str(s->id));
     remotes_drop(b->remotes, span_str(s->id));
     session_hang_up(s, CLIENT_GONE, "the session is over");
@@ -374,7 +379,11 @@ static void on_ended(struct deferred *d)
     size_t at = 0;
     void *value;
 
+    /* Who sees any of the sessions must be gone before the first of them is freed. */
     while (map_next(&b->sessions, &at, NULL, &value))
+        tell_ending(b, value);
+    tell_ending(b, NULL);
+    for (at = 0; map_next(&b->sessions, &at, NULL, &value);)
         session_free(value);
     timer_clear(loop_timers(b->loop), &b->news);
     timer_clear(loop_timers(b->loop), &b->sweep);

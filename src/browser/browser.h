@@ -46,7 +46,7 @@ struct browser_options {
     /* May this session end? Asked when it has expired, or when another session needs its place.
      * NULL: always. */
     bool (*may_end)(void *arg, struct browser_session *s);
-    /* This session ends now, and its view with it. May be NULL. */
+    /* This session ends now, and its view with it; `s` NULL: browser_view does. May be NULL. */
     void (*ending)(void *arg, struct browser_session *s);
 };
 

@@ -460,7 +460,7 @@ void hub_retire(struct hub *h)
     drain_retire(bridge_router(h->bridge));
     endpoints_end_streams(h->endpoints);
     h->closing++;
-    web_pages_close(h->pages, nothing_more, h);
+    web_pages_retire(h->pages, nothing_more, h);
 }
 
 bool hub_is_quiet(const struct hub *h)

@@ -28,9 +28,9 @@ struct web_pages {
     struct loop *loop;
     const struct config *config;
     struct bridge *bridge;
-    struct browser *browser;
+    struct browser *browser;              /* NULL once it is closed */
     const struct browser_session *hosted; /* of the agent on our own standard input; or NULL */
-    struct endpoints *endpoints;
+    struct endpoints *endpoints;          /* NULL once they are closed */
     struct span *granted;
     char *token;
     char *grants_file, *remotes_file;
@@ -94,6 +94,8 @@ static void part_closed(void *arg)
     if (--w->closing || !w->is_closing)
         return;
     w->closed(w->closed_arg);
+    if (w->endpoints) /* retired: there may still be requests to refuse */
+        return;
     mem_free(w->granted);
     mem_free(w->token);
     mem_free(w->grants_file);
@@ -101,21 +103,29 @@ static void part_closed(void *arg)
     mem_free(w);
 }
 
+static void browser_closed(void *arg)
+{
+    struct web_pages *w = arg;
+
+    w->browser = NULL;
+    part_closed(w);
+}
+
 static bool may_end(void *arg, struct browser_session *session)
 {
     struct web_pages *w = arg;
     const struct view *v = browser_session_view(session);
 
-    /* When all is closed, the endpoints are gone already. */
-    return w->is_closing || (session != w->hosted && !endpoints_in_use(w->endpoints, v));
+    return !w->endpoints || (session != w->hosted && !endpoints_in_use(w->endpoints, v));
 }
 
 static void ending(void *arg, struct browser_session *session)
 {
     struct web_pages *w = arg;
 
-    if (!w->is_closing)
-        endpoints_leave(w->endpoints, browser_session_view(session));
+    if (w->endpoints)
+        endpoints_leave(w->endpoints,
+                        session ? browser_session_view(session) : browser_view(w->browser));
 }
 
 /* --- agents of one session --- */
@@ -194,6 +204,11 @@ static void refuse_session(struct web_pages *w, struct http_exchange *x,
     ws_close(ws, SESSION_NOT_FOUND, "Session not found");
 }
 
+static void refuse_late(struct http_exchange *x)
+{
+    http_refuse(x, 503, "this Rialto is being stopped", "come back when it runs again");
+}
+
 bool web_pages_mcp(struct web_pages *w, const struct caller *caller, struct http_exchange *x,
                    const struct http_request *req, bool sse)
 {
@@ -201,7 +216,9 @@ bool web_pages_mcp(struct web_pages *w, const struct caller *caller, struct http
     struct span id = selection(req, sse, &scratch);
     bool selects = id.p != NULL;
 
-    if (selects && caller->view) {
+    if (selects && w->is_closing) {
+        refuse_late(x);
+    } else if (selects && caller->view) {
         http_refuse(x, 403, "this token's view has no browser sessions",
                     "leave ?session= out, or use a token without a view");
     } else if (selects) {
@@ -223,12 +240,15 @@ void web_pages_all(struct web_pages *w, const struct caller *caller, struct http
 
 void web_pages_count(const struct web_pages *w, struct browser_numbers *out)
 {
-    browser_count(w->browser, out);
+    *out = (struct browser_numbers){0};
+    if (w->browser)
+        browser_count(w->browser, out);
 }
 
 void web_pages_review(struct web_pages *w, bool asks_tokens)
 {
-    browser_review(w->browser, w->config->browser.pairing || asks_tokens);
+    if (w->browser)
+        browser_review(w->browser, w->config->browser.pairing || asks_tokens);
 }
 
 /* --- life --- */
@@ -239,7 +259,10 @@ static void on_page(void *owner, const struct caller *caller, struct http_exchan
     struct web_pages *w = owner;
 
     (void)path;
-    routes_handle(w->browser, caller, x, req);
+    if (w->is_closing)
+        refuse_late(x);
+    else
+        routes_handle(w->browser, caller, x, req);
 }
 
 struct web_pages *web_pages_new(struct loop *loop, const struct config *c, struct bridge *bridge,
@@ -298,9 +321,15 @@ struct web_pages *web_pages_new(struct loop *loop, const struct config *c, struc
 
 void web_pages_close(struct web_pages *w, void (*closed)(void *arg), void *arg)
 {
+    w->endpoints = NULL;
+    web_pages_retire(w, closed, arg);
+}
+
+void web_pages_retire(struct web_pages *w, void (*closed)(void *arg), void *arg)
+{
     w->closed = closed;
     w->closed_arg = arg;
     w->is_closing = true;
     w->closing++;
-    browser_close(w->browser, part_closed, w);
+    browser_close(w->browser, browser_closed, w);
 }

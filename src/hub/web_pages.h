@@ -36,6 +36,9 @@ void web_pages_count(const struct web_pages *w, struct browser_numbers *out);
 /* Close the endpoints first: some of them show pages. `closed` is called from the loop when
  * everything is closed; the struct is freed after that. */
 void web_pages_close(struct web_pages *w, void (*closed)(void *arg), void *arg);
+/* The same while the endpoints are open, for another daemon: those that show pages are closed as
+ * soon as the pages have left, and the struct is not freed. */
+void web_pages_retire(struct web_pages *w, void (*closed)(void *arg), void *arg);
 
 /* The pairing token, created if there is none yet; NULL when that fails. The caller frees it. */
 char *web_pages_token(struct err *err);

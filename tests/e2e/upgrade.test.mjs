@@ -11,6 +11,7 @@ import { test } from 'node:test';
 import {
   bothTypes, descendants, exchange, fake, HttpClient, isAlive, rialto, rialtoBin, serve, sleep, start, StdioClient, tempDir, until, within, writeConfig,
 } from './lib.mjs';
+import { agent, greet, page, serveBrowser, Socket, text } from './browser_lib.mjs';
 import { counting, home } from './daemon_lib.mjs';
 import { fixtureEntry, ModernClient } from './peers.mjs';
 import { Authority } from './tls_lib.mjs';
@@ -182,6 +183,38 @@ test('an instance that the old process gives up takes no call with it', async (t
   assert.equal((await said).result?.content[0].text, 'said');
   assert.equal((await late).result?.content[0].text, 'counted', server.stderr());
   await oldIsGone(server);
+});
+
+// Web pages leave the old process at once. It freed what agents of one session of pages saw, while those agents were
+// still there: it crashed, and the calls of all servers were lost.
+test('agents of a session of web pages are let go in order, and no other call is lost', async (t) => {
+  const log = path.join(tempDir(), 'calls');
+  const server = await serveBrowser(t, { control: undefined, servers: { n: { ...counting(log), concurrency: 0 } } });
+  const tab = await page(t, server, 'S', [greet]);
+  const other = await page(t, server, 'T', [greet]);
+  let asked = 0;
+  for (const p of [tab, other]) p.onFrame = (m) => { asked += m.method === 'tools/call'; };
+  const all = await new HttpClient(server.url).connect();
+  await all.waitFor('n__count', 'greet');
+  const one = await agent(server, 'S');
+  await (await agent(server, '*')).waitFor('greet');
+  const ws = new Socket(t, server, '/mcp?session=T', {}, ['mcp']);
+  await ws.opened;
+  await ws.request('initialize', { protocolVersion: '2025-11-25', capabilities: {}, clientInfo: { name: 'x', version: '1' } });
+  ws.send({ jsonrpc: '2.0', method: 'notifications/initialized' });
+  const late = all.call('n__count', { ms: 3000, who: 'late' });
+  const calls = [all.call('greet'), one.call('greet')];
+  ws.send({ jsonrpc: '2.0', id: 'greet', method: 'tools/call', params: { name: 'greet' } });
+  await until('all calls', () => fs.existsSync(log) && asked === 3);
+  await upgraded(server);
+  for (const call of calls) assert.match(JSON.stringify(await call), /The page left before it answered/);
+  assert.match(JSON.stringify(await ws.find('the answer', (m) => m.id === 'greet')), /The page left before it answered/);
+  assert.equal(await ws.closed, 1001);
+  assert.equal((await late).result?.content[0].text, 'counted', server.stderr());
+  await oldIsGone(server);
+  (await page(t, server, 'S', [greet])).answer(() => text('Hi'));
+  assert.equal((await one.post({ jsonrpc: '2.0', id: 1, method: 'tools/list' })).status, 404);
+  assert.equal(await (await agent(server, 'S')).text('greet'), 'Hi');
 });
 
 // It has no configuration to read any more: SIGHUP made it crash, and its calls were lost.
