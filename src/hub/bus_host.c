@@ -22,7 +22,7 @@ enum { ID_DIGITS = 12, IDENTITY_DIGITS = 16 };
 
 struct bus_hosting {
     struct bridge *bridge;
-    struct follow *follow;
+    struct follow *follow; /* NULL: another daemon follows the file */
     struct bus_host host;
     struct list requests; /* of struct side_request */
     struct buf texts;     /* the texts of the facts that put_facts returned last */
@@ -295,7 +295,7 @@ static int commit(struct bus_hosting *h, const char *file, struct span before, s
     if (code) {
         log_error("bus", "%s", why.text);
         err_set(err, code, "the bridge's configuration file cannot be written");
-    } else if ((code = follow_own_write(h->follow, &why))) {
+    } else if (h->follow && (code = follow_own_write(h->follow, &why))) {
         log_error("bus", "the change is not taken: %s", why.text);
         if (edit_undo_file(file, after, before, false, &why))
             log_error("bus", "the file could not be put back: %s", why.text);
@@ -467,6 +467,11 @@ struct bus_hosting *bus_hosting_new(struct bridge *bridge, struct follow *follow
                                 .remove = remove_server,
                                 .admit = admit};
     return h;
+}
+
+void bus_hosting_forget_follow(struct bus_hosting *h)
+{
+    h->follow = NULL;
 }
 
 void bus_hosting_free(struct bus_hosting *h)

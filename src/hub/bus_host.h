@@ -19,6 +19,8 @@ struct bus_hosting;
 
 struct bus_hosting *bus_hosting_new(struct bridge *bridge, struct follow *follow);
 void bus_hosting_free(struct bus_hosting *h);
+/* Another daemon follows the file from now on, and takes what is still written. */
+void bus_hosting_forget_follow(struct bus_hosting *h);
 const struct bus_host *bus_hosting_host(const struct bus_hosting *h);
 
 #endif

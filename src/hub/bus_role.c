@@ -214,6 +214,11 @@ static void worker_closed(void *arg)
         proxy_stopped(r);
 }
 
+void bus_role_retire(struct bus_role *r)
+{
+    bus_hosting_forget_follow(r->hosting);
+}
+
 void bus_role_close(struct bus_role *r, void (*closed)(void *arg), void *arg)
 {
     r->closed = closed;

@@ -23,6 +23,8 @@ struct bus_role *bus_role_open(struct loop *loop, const struct config *c, struct
  * `closed` is called from the loop, and the role is freed by then; do not stop the bridge's servers
  * before that. */
 void bus_role_close(struct bus_role *r, void (*closed)(void *arg), void *arg);
+/* For bus_role_close when another daemon takes over and follows the file: call this first. */
+void bus_role_retire(struct bus_role *r);
 /* `out` is valid until the next turn of the loop. */
 void bus_role_report(const struct bus_role *r, struct bus_report *out);
 

@@ -452,6 +452,7 @@ void hub_retire(struct hub *h)
     h->on_demand = NULL;
     if (h->role) {
         h->closing++;
+        bus_role_retire(h->role);
         bus_role_close(h->role, role_left, h);
     }
     follow_free(h->follow);

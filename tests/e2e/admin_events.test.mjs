@@ -4,7 +4,7 @@ import assert from 'node:assert/strict';
 import fs from 'node:fs';
 import { test } from 'node:test';
 import { events, get, post, tokenEntry } from './admin_lib.mjs';
-import { exchange, fake, serve, serveAndConnect, sleep, until, writeConfig } from './lib.mjs';
+import { exchange, fake, rialto, serve, serveAndConnect, sleep, until, writeConfig } from './lib.mjs';
 
 const two = { servers: { alpha: fake('--name', 'alpha'), beta: fake('--name', 'beta') } };
 
@@ -124,4 +124,16 @@ test('nothing is asked for by other methods, and HEAD is answered', async (t) =>
   assert.equal((await post(server, '/api/events')).status, 405);
   assert.equal((await exchange(`${server.origin}/api/events`, { method: 'HEAD' })).status, 200);
   assert.equal((await get(server, '/api/events/x')).status, 404);
+});
+
+// The old process counted the pages for who watched, after it had let them go: it crashed, and lost its calls.
+test('an upgrade while somebody watches loses no call', async (t) => {
+  const { server, client } = await serveAndConnect(t, { servers: { a: { ...fake(), concurrency: 0 } } }, ['a__sleep']);
+  const stream = await events(t, server);
+  await until('hello', () => stream.all.length);
+  const calls = [1000, 2500].map((ms) => client.text('a__sleep', { ms }));
+  await sleep(300);
+  const { code, stderr } = await rialto(['upgrade', '-c', server.config], { env: { XDG_RUNTIME_DIR: server.dir }, timeout: 30_000 });
+  assert.equal(code, 0, stderr);
+  for (const text of await Promise.all(calls)) assert.match(text, /slept/);
 });

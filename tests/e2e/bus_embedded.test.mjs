@@ -7,6 +7,7 @@ import net from 'node:net';
 import path from 'node:path';
 import { test } from 'node:test';
 import { events, post } from './admin_lib.mjs';
+import { Agent, LineEngine } from './bus_agent.mjs';
 import { busServer } from './bus_worker_scenarios.mjs';
 import {
   exchange, expectClean, fake, HttpClient, rialto, rialtoBin, sanitizerEnv, serve, sleep, start, StdioClient, tempDir,
@@ -665,3 +666,22 @@ for (const how of ['a signal', 'an upgrade']) {
     assert.match(await call, /slept/);
   });
 }
+
+// The old process took the entry back when the time of the registration was over, by what follows the file, which it had freed.
+test('an upgrade while an agent registers a server', async (t) => {
+  const silent = net.createServer(() => {});
+  await new Promise((resolve) => { silent.listen(0, '127.0.0.1', resolve); });
+  t.after(() => silent.close());
+  const { socket, url } = place();
+  const server = await serve(t, { servers: { a: fake() }, bus: { url, role: 'worker', agents: ['Ag'], register_hosts: ['127.0.0.1'] } });
+  const engine = await until('the bus', () => LineEngine.connect(t, socket).catch(() => null));
+  const agent = await Agent.join(engine, 'Ag');
+  await agent.hears('a');
+  agent.manage('RegisterServer', { serverName: 'slow', type: 'http', url: `http://127.0.0.1:${silent.address().port}/mcp`, command: null, args: [], env: {} })
+    .catch(() => {});
+  const file = () => fs.readFileSync(server.config, 'utf8');
+  await until('the entry', () => /slow/.test(file()));
+  const { code, stderr } = await rialto(['upgrade', '-c', server.config], { env: { XDG_RUNTIME_DIR: server.dir }, timeout: 30_000 });
+  assert.equal(code, 0, stderr);
+  await until('the entry is gone', () => !/slow/.test(file()), 20_000);
+});
