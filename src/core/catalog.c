@@ -40,7 +40,7 @@ void catalog_free(struct catalog *c)
 
 bool catalog_add(struct catalog *c, enum item_kind kind, const struct item *item)
 {
-    if (!catalog_count(c, item->name.n + item->own.n + item->raw.n))
+    if (!catalog_count(c, item->name.n + item->own.n + item->raw.n + item->listed.n))
         return false;
     if (c->n[kind] == c->cap[kind]) {
         c->cap[kind] = c->cap[kind] ? c->cap[kind] * 2 : 16;
@@ -52,6 +52,7 @@ bool catalog_add(struct catalog *c, enum item_kind kind, const struct item *item
     copy->own = item->own.n ? arena_span(&c->arena, item->own) : copy->name;
     copy->label = arena_span(&c->arena, item->label);
     copy->raw = arena_span(&c->arena, item->raw);
+    copy->listed = arena_span(&c->arena, item->listed);
     return true;
 }
 
@@ -88,7 +89,7 @@ void catalog_copy_kind(struct catalog *to, const struct catalog *from, enum item
 static bool is_same_item(const struct item *a, const struct item *b)
 {
     return a->flags == b->flags && span_eq(a->own, b->own) && span_eq(a->label, b->label) &&
-           span_eq(a->raw, b->raw);
+           span_eq(a->raw, b->raw) && span_eq(a->listed, b->listed);
 }
 
 bool catalog_same(const struct catalog *a, const struct catalog *b)

@@ -31,6 +31,7 @@ struct item {
     struct span label; /* another name by which a view may hide the item: a resource's or template's
                           name, the prompt that a made tool stands for; or empty */
     struct span raw;   /* the JSON object */
+    struct span listed;        /* the object as the provider lists it, if different; else empty */
     struct cut name_at;        /* raw value of the name member inside `raw` */
     struct cut description_at; /* raw value of the description; n == 0 when there is none */
     unsigned flags;

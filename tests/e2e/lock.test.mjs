@@ -229,3 +229,26 @@ test('withheld tools count for limits.catalog, and the log has one line for thos
   assert.equal(others.length, 1, others.join('\n'));
   assert.match(others[0], /only the first 1000 are shown/);
 });
+
+// An operator took a tool out of mcp.lock. The list was asked for again, the server answered with an error, and the old list
+// stayed as it was: the tool went on being offered and called.
+test('a tool that is not approved any more is gone, even if its server does not list its tools again', async (t) => {
+  const p = place();
+  p.config.servers.s.tools = { write: { description: 'Ours.' } };
+  fs.writeFileSync(p.file, JSON.stringify(p.config));
+  await p.run('lock');
+  const server = await daemon(t, p);
+  const client = await new HttpClient(server.url).connect();
+  await seen(client, 's__again', 's__read', 's__write');
+  p.offer({ code: -32603, message: 'not now' });
+  const approved = JSON.parse(fs.readFileSync(p.lock, 'utf8'));
+  const without = { ...approved, tools: approved.tools.filter((x) => x.tool !== 'read') };
+  fs.writeFileSync(`${p.lock}.new`, JSON.stringify(without));
+  fs.renameSync(`${p.lock}.new`, p.lock);
+  // A tool that was changed by the configuration is compared as its server lists it.
+  await seen(client, 's__again', 's__write');
+  assert.match((await client.call('s__read')).error.message, /[Uu]nknown tool/);
+  assert.match((await client.request('tools/list')).result.tools.find((x) => x.name === 's__write').description, /^Ours\.$/);
+  await logged(server, /the tool 'read' is new and not in mcp\.lock/);
+  assert.doesNotMatch(server.stderr(), /the tool '(again|write)' is/);
+});

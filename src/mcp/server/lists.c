@@ -128,8 +128,10 @@ static unsigned flags_of(struct mcp_provider *p, enum item_kind kind,
            (gives_any ? ITEM_GIVES_ANY : 0u) | (kind == ITEM_TOOL ? task_flags(p, in) : 0u);
 }
 
-/* Add the item to the catalog as agents see it; `own` is the server's name for the item. */
-static void offer(struct mcp_provider *p, enum item_kind kind, struct span own, struct span raw)
+/* Add the item to the catalog as agents see it; `own` is the server's name for the item, `listed`
+ * the object that it lists. */
+static void offer(struct mcp_provider *p, enum item_kind kind, struct span own, struct span raw,
+                  struct span listed)
 {
     struct json_slot in[IN_COUNT];
     BUF_SCOPED name = {0}, label = {0}, whole = {0};
@@ -154,6 +156,7 @@ static void offer(struct mcp_provider *p, enum item_kind kind, struct span own, 
                     .own = own,
                     .label = buf_view(&label),
                     .raw = raw,
+                    .listed = raw.p == listed.p ? SPAN_EMPTY : listed,
                     .name_at = mcp_cut(raw, &in[IN_NAME]),
                     .description_at = mcp_cut(raw, &in[IN_DESCRIPTION]),
                     .flags = flags_of(p, kind, in),
@@ -179,15 +182,21 @@ static bool leave_out(struct mcp_provider *p, enum item_kind kind, struct span r
     return out;
 }
 
+/* The judge may keep the tool to show it to people: it counts as if it were offered. */
+static void withhold(struct mcp_provider *p, struct span own, struct span raw)
+{
+    (void)catalog_count(p->fetching, own.n + raw.n);
+    map_put(&p->withheld, own, p);
+}
+
 /* Is the tool one that agents may have? If not, its calls are refused. */
 static bool is_admitted(struct mcp_provider *p, struct span own, struct span raw)
 {
-    if (!p->admits || p->admits(p->judge, p->alias, own, raw))
-        return true;
-    /* The judge may keep the tool to show it to people: it counts as if it were offered. */
-    (void)catalog_count(p->fetching, own.n + raw.n);
-    map_put(&p->withheld, own, p);
-    return false;
+    bool admitted = !p->admits || p->admits(p->judge, p->alias, own, raw);
+
+    if (!admitted)
+        withhold(p, own, raw);
+    return admitted;
 }
 
 void lists_add_item(struct mcp_provider *p, enum item_kind kind, struct span raw)
@@ -206,12 +215,12 @@ void lists_add_item(struct mcp_provider *p, enum item_kind kind, struct span raw
     if (why)
         log_info(p->alias, "tool '" SPAN_FMT "' %s: not offered", SPAN_ARG(buf_view(&own)), why);
     if (!why && !withheld && !(o && o->hide)) {
-        raw = one_line(raw, &line);
+        struct span listed = raw = one_line(raw, &line);
         if (o) {
             override_put_tool(&changed, o, raw);
             raw = buf_view(&changed);
         }
-        offer(p, kind, buf_view(&own), raw);
+        offer(p, kind, buf_view(&own), raw, listed);
     }
 }
 
@@ -252,12 +261,28 @@ static bool is_full(const struct mcp_provider *p, enum item_kind kind)
     return p->fetching->cut;
 }
 
-/* Copy all items except the tools that we made, which are made again. */
-static void copy_listed(struct catalog *to, const struct catalog *from, enum item_kind kind)
+/* Does the judge, which may have changed, admit a tool that was listed before? How the server lists
+ * one that is remembered from an earlier run is not known. */
+static bool may_stay(struct mcp_provider *p, const struct item *tool)
 {
-    for (size_t i = 0; from && i < from->n[kind]; i++)
-        if (!(from->items[kind][i].flags & ITEM_MADE))
-            catalog_add(to, kind, &from->items[kind][i]);
+    struct span listed = tool->listed.n ? tool->listed : tool->raw;
+
+    if (!p->admits || !p->core.remembered)
+        return is_admitted(p, tool->own, listed);
+    withhold(p, tool->own, listed);
+    return false;
+}
+
+/* Copy all items except the tools that we made, which are made again. */
+static void copy_listed(struct mcp_provider *p, enum item_kind kind, bool judged)
+{
+    const struct catalog *from = p->core.catalog;
+
+    for (size_t i = 0; from && i < from->n[kind]; i++) {
+        const struct item *item = &from->items[kind][i];
+        if (!(item->flags & ITEM_MADE) && (judged || kind != ITEM_TOOL || may_stay(p, item)))
+            catalog_add(p->fetching, kind, item);
+    }
 }
 
 static void end_list(struct mcp_provider *p, enum item_kind kind)
@@ -266,11 +291,12 @@ static void end_list(struct mcp_provider *p, enum item_kind kind)
     fetch_next(p);
 }
 
-/* The new list could not be fetched: keep the old one. */
+/* The new list could not be fetched: keep the old one. The reason to ask for a new one may have
+ * been that the judge has changed. */
 static void keep_list(struct mcp_provider *p, enum item_kind kind)
 {
     if (!p->fetching->n[kind])
-        copy_listed(p->fetching, p->core.catalog, kind);
+        copy_listed(p, kind, false);
     end_list(p, kind);
 }
 
@@ -445,7 +471,7 @@ void lists_fetch(struct mcp_provider *p, unsigned kinds)
         map_fini(&p->withheld);
     for (int kind = 0; kind < ITEM_KINDS; kind++)
         if (!(kinds & (1u << kind)))
-            copy_listed(p->fetching, p->core.catalog, (enum item_kind)kind);
+            copy_listed(p, (enum item_kind)kind, true);
     fetch_next(p);
 }
 
