@@ -147,3 +147,75 @@ test('a subscriptions/listen that fails or ends is sent again, later and later',
   assert.equal(at.single.length, 2, 'one for each change');
   assert.ok(at.short[3] - at.short[2] > 1800, `waits that grow: ${at.short.map((ms) => ms - at.short[0])}`);
 });
+
+// Each subscriptions/listen named every task whose end was never heard, also those of a process that had ended, and resources
+// that were unsubscribed while the server was down. A server that refuses ids it does not know was then taken for one without
+// subscriptions: changes of its lists were not heard until its next restart.
+test('a subscriptions/listen names only tasks and resources that are left, and is sent again when the server refuses a task', async (t) => {
+  const dir = tempDir();
+  const log = path.join(dir, 'log');
+  fs.writeFileSync(path.join(dir, 'server.mjs'), `
+import fs from 'node:fs';
+import readline from 'node:readline';
+const results = ${JSON.stringify(results)};
+results['server/discover'].capabilities = { tools: { listChanged: true }, resources: { subscribe: true }, extensions: { '${META}tasks': {} } };
+const known = new Set(), listens = new Set();
+let tools = ['work', 'die', 'grow', 'forget'];
+const say = (m) => process.stdout.write(JSON.stringify({ jsonrpc: '2.0', ...m }) + '\\n');
+const about = (id, m) => say({ ...m, params: { ...m.params, _meta: { '${META}subscriptionId': id } } });
+let n = 0;
+const call = {
+  die: () => process.exit(1),
+  forget: () => known.clear(),
+  grow: () => { tools.push('extra'); for (const id of listens) about(id, { method: 'notifications/tools/list_changed' }); },
+};
+readline.createInterface({ input: process.stdin }).on('line', (line) => {
+  const { id, method, params } = JSON.parse(line);
+  const tool = params?.name;
+  if (method === 'notifications/cancelled') listens.delete(params.requestId);
+  else if (method === 'subscriptions/listen') {
+    const { taskIds = [], resourceSubscriptions = [] } = params.notifications;
+    const fine = taskIds.every((x) => known.has(x));
+    fs.appendFileSync(${JSON.stringify(log)}, JSON.stringify({ fine, names: [...taskIds.map((x) => x.slice(0, 2)), ...resourceSubscriptions] }) + '\\n');
+    if (!fine) return say({ id, error: { code: -32602, message: 'unknown task' } });
+    listens.add(id);
+    about(id, { method: 'notifications/subscriptions/acknowledged', params: { notifications: params.notifications } });
+  } else if (method === 'tools/list') say({ id, result: { ...results[method], tools: tools.map((name) => ({ name, inputSchema: { type: 'object' } })) } });
+  else if (tool === 'work') {
+    const now = new Date().toISOString();
+    const taskId = 't' + ++n + '-of-process-' + process.pid;
+    known.add(taskId);
+    say({ id, result: { resultType: 'task', taskId, status: 'working', createdAt: now, lastUpdatedAt: now, ttlMs: params.arguments.ttl, pollIntervalMs: 1000 } });
+  } else { call[tool]?.(); say({ id, result: results[method] }); }
+});
+`);
+  const server = await serve(t, { servers: { s: { command: node22, args: [path.join(dir, 'server.mjs')], era: 'modern' } } });
+  const client = new ModernClient(server.url, { capabilities: { extensions: { [`${META}tasks`]: {} } } });
+  const listened = () => fs.readFileSync(log, 'utf8').trim().split('\n').map((line) => JSON.parse(line));
+  const untilListen = (...names) => until(`a listen with ${names}`, () => String(listened().at(-1).names) === String(names));
+  const work = (ttl) => client.call('s__work', { ttl });
+  await client.waitFor('s__work');
+  const agent = await client.listen({ resourceSubscriptions: ['x://a'] });
+  await untilListen('x://a');
+  await work(600_000);
+  await untilListen('t1', 'x://a');
+  const before = listened().length;
+  await client.call('s__die');
+  agent.close();
+  await until('the next process', () => listened().length > before, 20_000);
+  assert.deepEqual(listened().slice(before), [{ fine: true, names: [] }]);
+
+  await client.waitFor('s__work');
+  await work(300);
+  await untilListen('t1');
+  await sleep(500);
+  await work(600_000); // the first is forgotten by now
+  await untilListen('t2');
+
+  await client.call('s__forget');
+  await work(600_000);
+  await until('another listen after the refusal', () => listened().at(-2).fine === false && listened().at(-1).fine);
+  await sleep(200);
+  await client.call('s__grow');
+  await client.waitFor('s__extra');
+});

@@ -291,6 +291,7 @@ void mcp_provider_closed(struct mcp_provider *p, const char *why)
     clear_timers(p);
     p->listen_id = p->listen_old = 0;
     p->listen_due = p->listen_acked = false;
+    map_fini(&p->listen_uris); /* the router tells us again those that are left */
     backoff_reset(&p->listen_backoff);
     tasks_forget_instance(router_tasks(p->core.router), p->instance);
     lists_abort(p);

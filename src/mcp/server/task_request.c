@@ -28,6 +28,15 @@ struct task *task_request_task(const struct mcp_provider *p, struct span own)
     return t ? t : tasks_find_own(task_request_tasks(p), span_str(p->alias), 0, own);
 }
 
+const struct task *task_request_next_task(const struct mcp_provider *p, const struct task *after)
+{
+    while ((after = tasks_next(task_request_tasks(p), after)))
+        if ((after->instance == p->instance || !after->instance) &&
+            strcmp(after->server, p->alias) == 0)
+            return after;
+    return NULL;
+}
+
 /* --- life --- */
 
 void task_request_free(struct task_request *tr)
@@ -151,8 +160,6 @@ struct task *task_request_note(struct mcp_provider *p, const struct task_text *t
     struct span own = json_text(text->id, &scratch);
     struct task *t = task_request_task(p, own);
 
-    if (p->modern && task_text_ended(text))
-        upstream_follow_task(p, own, false);
     if (!t)
         return NULL;
     task_text_put(&state, text,

@@ -79,6 +79,8 @@ void task_request_end_with_task(struct mcp_provider *p, struct sent *sent, struc
 /* --- the table of tasks --- */
 struct tasks *task_request_tasks(const struct mcp_provider *p);
 struct task *task_request_task(const struct mcp_provider *p, struct span own);
+/* The server's task after this one in the table of tasks; NULL for the first. */
+const struct task *task_request_next_task(const struct mcp_provider *p, const struct task *after);
 /* Remember the state that the server has sent; NULL: the task is not known here. */
 struct task *task_request_note(struct mcp_provider *p, const struct task_text *text);
 /* Is the caller of the stateless era? */

@@ -110,7 +110,8 @@ struct mcp_provider {
 
     uint64_t instance;       /* of the process that knows its tasks; 0: tasks outlive the link */
     struct map watches;      /* tasks whose questions are collected -> struct task_request */
-    struct map listen_tasks; /* tasks whose changes we subscribe to */
+    struct map listen_tasks; /* tasks whose changes we subscribe to, until the table of tasks has
+                                forgotten them or knows that they have ended */
 };
 
 /* --- upstream_calls.c --- */
@@ -227,7 +228,8 @@ void upstream_listen_acknowledged(struct mcp_provider *p, uint64_t id);
 void upstream_subscribe(struct mcp_provider *p, struct call *call, struct span uri);
 void upstream_unsubscribe(struct mcp_provider *p, struct span uri);
 void upstream_on_listen_silence(struct timer *t);
-void upstream_follow_task(struct mcp_provider *p, struct span own, bool on);
+/* Subscribe to the changes of this task. */
+void upstream_follow_task(struct mcp_provider *p, struct span own);
 void upstream_on_listen(struct timer *t);
 
 /* --- upstream_tasks.c --- */

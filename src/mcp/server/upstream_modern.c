@@ -5,7 +5,7 @@
 #include "base/id.h"
 #include "base/log.h"
 #include "base/mem.h"
-#include "mcp/server/upstream.h"
+#include "mcp/server/task_request.h"
 
 #include <inttypes.h>
 #include <stdio.h>
@@ -335,6 +335,11 @@ static void listen_answered(struct mcp_provider *p, struct sent *sent, const str
     (void)sent;
     if (m->rpc.kind == RPC_ERROR)
         log_debug(p->alias, "subscriptions/listen: " SPAN_FMT, SPAN_ARG(m->rpc.error));
+    if (code == RPC_INVALID_PARAMS && p->listen_tasks.n) {
+        /* Perhaps the server has forgotten one of its tasks: callers can still ask for them. */
+        map_fini(&p->listen_tasks);
+        refused = false;
+    }
     listen_over(p, !refused);
 }
 
@@ -360,6 +365,19 @@ static void put_names(struct buf *out, const char *member, const struct map *nam
         comma = ",";
     }
     buf_char(out, ']');
+}
+
+/* Only tasks that we know, and that have not ended, are still subscribed to. */
+static void prune_tasks(struct mcp_provider *p)
+{
+    const struct task *t = NULL;
+    struct map left = {0};
+
+    while (p->listen_tasks.n && (t = task_request_next_task(p, t)))
+        if (!t->ended && map_get(&p->listen_tasks, span_str(t->own)))
+            map_put(&left, span_str(t->own), p);
+    map_fini(&p->listen_tasks);
+    p->listen_tasks = left;
 }
 
 static void put_filter(const struct mcp_provider *p, struct buf *out)
@@ -400,6 +418,7 @@ void upstream_listen(struct mcp_provider *p)
         p->listen_old = p->listen_id;
     p->listen_due = p->listen_acked = false;
     p->listened_at = router_timers(p->core.router)->now;
+    prune_tasks(p);
     put_filter(p, &filter);
     struct sent *sent = upstream_sent_new(p, listen_answered, listen_failed);
     p->listen_id = sent->id;
@@ -464,12 +483,8 @@ void upstream_unsubscribe(struct mcp_provider *p, struct span uri)
     listen_soon(p);
 }
 
-void upstream_follow_task(struct mcp_provider *p, struct span own, bool on)
+void upstream_follow_task(struct mcp_provider *p, struct span own)
 {
-    if (!on) {
-        map_del(&p->listen_tasks, own); /* a stream that names too many tasks does no harm */
-        return;
-    }
     map_put(&p->listen_tasks, own, p);
     listen_soon(p);
 }

@@ -337,7 +337,7 @@ static void created(struct mcp_provider *p, struct sent *sent, const struct mcp_
         return;
     }
     if (p->modern)
-        upstream_follow_task(p, own, true);
+        upstream_follow_task(p, own);
     else if (task_request_for_modern(sent->call))
         task_watch_start(p, own, sent->call->answers);
     give_task(p, sent, m->rpc.result, &text, t);
