@@ -486,6 +486,20 @@ test('a task is forgotten when its time is over, and when the process that ran i
   await until('the task to be gone', async () => (await agent.get(lost)).error?.code === -32602, 20_000);
 });
 
+// For an agent of the stateless era, the result of each task of a server of the initialize era is waited for, to hear its
+// questions. That request was never given up: each task that was forgotten left one open, here and at its server.
+test('the result of a task that is forgotten is not waited for any more', async (t) => {
+  const server = await start(t, { up: entry('legacy', '--ttl=300') });
+  const agent = new ModernAgent(server.url);
+  const forgotten = agent.idOf(await agent.create('up__slow'));
+  await until('the task to be over', async () => (await agent.get(forgotten)).error?.code === -32602);
+  assert.ok(agent.idOf(await agent.create('up__slow')));
+  const heard = JSON.parse(await agent.text('up__heard')).map((line) => JSON.parse(line));
+  const waits = heard.filter((m) => m.method === 'tasks/result');
+  assert.equal(waits.length, 2, 'one for each task');
+  assert.deepEqual(heard.filter((m) => m.method === 'notifications/cancelled').map((m) => m.params.requestId), [waits[0].id]);
+});
+
 // --- policy ---
 
 test('what a view hides cannot be called as a task, and approval is asked before a task is made', async (t) => {

@@ -108,11 +108,30 @@ static void watch_ended(struct mcp_provider *p, struct sent *sent, const struct 
     tell_watched(p, sent->task_request, ok ? "completed" : "failed", buf_view(&more));
 }
 
+/* Ends the watches of tasks that are forgotten: their callers cannot ask for them any more. */
+static void end_forgotten(struct mcp_provider *p)
+{
+    const struct task *t = NULL;
+    struct map known = {0};
+
+    while ((t = task_request_next_task(p, t)))
+        map_put(&known, span_str(t->own), p);
+    LIST_EACH_SAFE (&p->all_sent, it) {
+        struct sent *sent = LIST_ENTRY(it, struct sent, node);
+        if (sent->call || !sent->task_request || map_get(&known, span_str(sent->task_request->own)))
+            continue;
+        upstream_withdraw(p, sent->id, "the task is forgotten");
+        upstream_sent_free(p, sent);
+    }
+    map_fini(&known);
+}
+
 struct task_request *task_watch_start(struct mcp_provider *p, struct span own, unsigned answers)
 {
     struct task_request *watch = map_get(&p->watches, own);
 
     if (!watch) {
+        end_forgotten(p);
         struct sent *sent = upstream_sent_new(p, task_request_answered, task_request_failed);
         watch = task_request_new(p, sent, own);
         map_put(&p->watches, own, watch);
