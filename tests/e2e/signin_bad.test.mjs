@@ -35,14 +35,20 @@ async function startBoth(t, change = {}) {
       }[url.pathname];
       const answer = (change[url.pathname] ?? usual)?.(state, usual?.(state)) ?? { status: 404 };
       if (answer.hang) return;
+      if (answer.drop) {
+        res.destroy();
+        return;
+      }
       if (answer.cut) {
         res.writeHead(200, { 'Content-Length': 1000 });
         res.write('{"a":');
         setTimeout(() => res.destroy(), 20);
         return;
       }
-      res.writeHead(answer.status ?? 200, answer.headers ?? {});
-      res.end(answer.body ?? '');
+      setTimeout(() => {
+        res.writeHead(answer.status ?? 200, answer.headers ?? {});
+        res.end(answer.body ?? '');
+      }, answer.after ?? 0);
     });
   });
   await new Promise((resolve) => { server.listen(0, '127.0.0.1', resolve); });
@@ -222,4 +228,27 @@ describe('the token ends while a tool runs, whose stream is to be taken up again
       assert.deepEqual(seen, expected);
     });
   }
+});
+
+// With the older transport, the 401 of the old token was still taken for the answer when the request with the new token met
+// a network failure: the server was not tried again before a person had signed in.
+test('the older transport: a connection that breaks after a token was renewed wants no sign-in', async (t) => {
+  let issued = 0;
+  const seen = [];
+  const both = await startBoth(t, {
+    '/token': () => json({ access_token: `t${++issued}`, token_type: 'Bearer', expires_in: 8, refresh_token: 'r' }),
+    '/mcp': ({ headers }, refusal) => {
+      const token = /^Bearer (\S+)$/.exec(headers.authorization ?? '')?.[1];
+      seen.push(token);
+      return token === 't2' ? { drop: true } : { ...refusal, after: token ? 4500 : 0 }; // so old that it can have ended
+    },
+  });
+  const state = tempDir();
+  const server = await serve(t, { servers: { odd: { url: both.url, transport: 'sse' } } }, { env: { XDG_STATE_HOME: state } });
+  await untilState(server, 'odd', 'needs_sign_in');
+  const login = new Login(server, 'odd', { XDG_STATE_HOME: state });
+  const query = new URL(await login.address()).searchParams;
+  await fetch(`${query.get('redirect_uri')}?code=c&state=${query.get('state')}`);
+  // libcurl makes up to two requests of the first try.
+  await until('another try with the new token', () => seen.filter((token) => token === 't2').length > 2, 15_000);
 });

@@ -112,6 +112,7 @@ static void open_stream(struct timer *t)
     l->unsigned_yet = !http_upstream_may_send(l->link);
     if (l->unsigned_yet)
         return;
+    l->status = 0;
     buf_reset(&l->refusal, 0);
     l->fetch = http_request_start(
         l->link, &(struct request_spec){.method = "GET", .token = &l->token}, &stream_events, l);
