@@ -263,7 +263,7 @@ static void open_replay(struct admin *a, struct http_exchange *x, const struct r
     r->a = a;
     r->x = x;
     peer_init(&r->peer, &verbs);
-    r->peer.principal = principal ? principal_hold(principal) : principal_new("operator");
+    r->peer.principal = principal ? principal_hold(principal) : principal_new_tokenless("operator");
     r->peer.client = "{\"name\":\"operator\"}";
     r->peer.endpoint = "replay";
     put_answer(&r->before, rec->kind, rec->result.kept, rec->error);

@@ -370,11 +370,24 @@ void call_move(struct call *c, struct provider *to)
     pump(from);
 }
 
+/* The caller is the owner of a token, and the provider would act for it by somebody else's. */
+static bool is_of_another(const struct call *c)
+{
+    return c->provider->tokenless_only && c->principal && !c->principal->tokenless;
+}
+
 void call_admit(struct call *c, const struct request *request)
 {
     struct provider *p = c->provider;
     bool kept = request == &c->kept.request;
 
+    if (is_of_another(c)) {
+        c->state = CALL_ENDING; /* never queued: n_waiting stays as it is */
+        call_fail(c, FAIL_UNAVAILABLE, false,
+                  "each caller signs in to server '%s' for itself: connect again to do that",
+                  p->alias);
+        return;
+    }
     if (!kept && !call_may_pass(c, request))
         return;
     if (provider_needs_sign_in(p)) {

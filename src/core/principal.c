@@ -16,6 +16,14 @@ struct principal *principal_new(const char *name)
     return p;
 }
 
+struct principal *principal_new_tokenless(const char *name)
+{
+    struct principal *p = principal_new(name);
+
+    p->tokenless = true;
+    return p;
+}
+
 struct principal *principal_hold(struct principal *p)
 {
     if (p)

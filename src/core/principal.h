@@ -31,6 +31,7 @@ struct principal {
     struct span token, issuer;
     uint64_t tokens;
     struct principal_limits limits;
+    bool tokenless; /* not the owner of a token: see principal_new_tokenless */
     bool ended;
     size_t in_flight;
     uint64_t bytes;
@@ -41,6 +42,8 @@ struct principal {
 
 /* Held by the caller. */
 struct principal *principal_new(const char *name);
+/* For people at this machine who show no token. */
+struct principal *principal_new_tokenless(const char *name);
 /* Both take NULL. */
 struct principal *principal_hold(struct principal *p);
 void principal_release(struct principal *p);

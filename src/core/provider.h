@@ -91,6 +91,9 @@ struct provider {
      * started. NULL: nobody can sign in. */
     struct provider *sign_in;
     const char *refuses; /* why it takes no calls and is never started; NULL: it takes calls */
+    /* Its sign-in is that of callers without a token. Owners of tokens have a provider each, and
+     * their calls are refused here. */
+    bool tokenless_only;
     bool signed_in; /* its requests carry a token, which may expire: they are kept for a retry */
     struct policy policy;
     struct provider_room *room; /* NULL: may always be started */

@@ -20,6 +20,8 @@ struct caller_endpoint {
     struct bridge_server *server; /* held; NULL when the view is not of a single server */
     struct exposure *narrowed;    /* what the narrowing leaves; NULL: no narrowing */
     struct lease *lease;          /* the owner's own instances; NULL: there are none */
+    struct exposure *seen;        /* with the narrowing; NULL: what is seen are no servers */
+    bool has_own;                 /* of some of them the owner has instances of its own */
     struct endpoint *endpoint;    /* NULL once closing */
     char path[96];                /* for records */
     char *view_name;              /* of the token; or NULL */
@@ -153,6 +155,8 @@ static struct endpoint *open_to(struct endpoints *e, const struct caller *caller
         host.view = own;
     struct caller_endpoint *c = add(e, caller, exposure_view(whole), narrowing, host, path);
     c->lease = lease;
+    c->seen = seen;
+    c->has_own = lease != NULL;
     c->server = s;
     c->narrowed = narrowed;
     return c->endpoint;
@@ -262,13 +266,28 @@ void endpoints_pass(struct endpoints *e, uint64_t session, struct span message)
 
 /* --- life --- */
 
+/* An endpoint that shows the first server to which each caller signs in for itself, and the
+ * sessions there, have no instance of it for their caller. They get one when they are opened anew.
+ */
+static void review_own(struct caller_endpoint *c)
+{
+    bool had = c->has_own;
+
+    c->has_own = c->seen && bridge_has_own(c->seen, c->principal);
+    if (c->has_own && !had)
+        close_one(c, "each caller signs in to a server for itself now");
+}
+
 static void on_change(struct bridge_watch *w)
 {
     struct endpoints *e = CONTAINER_OF(w, struct endpoints, watch);
 
-    LIST_EACH_SAFE (&e->open, it)
+    LIST_EACH_SAFE (&e->open, it) {
         if (entry(it)->server && bridge_server_is_gone(entry(it)->server))
             close_one(entry(it), "the server was taken out of the configuration");
+        else
+            review_own(entry(it));
+    }
 }
 
 struct endpoints *endpoints_new(struct loop *loop, struct bridge *bridge, const struct config *c,
@@ -282,7 +301,7 @@ struct endpoints *endpoints_new(struct loop *loop, struct bridge *bridge, const 
                                            .session_ttl = c->limits.session_ttl,
                                            .max_message = c->limits.message,
                                            .inherited = inherited};
-    e->operator= principal_new("operator");
+    e->operator= principal_new_tokenless("operator");
     list_init(&e->open);
     /* endpoints_close reports when the last endpoint has closed, so there must be one: the endpoint
      * of the Unix sockets, which does not close before. */

@@ -724,6 +724,39 @@ test('per_user: callers of a server that was stopped sign in for themselves when
   assert.equal(await modern.text('notes__whoami'), 'bert-at-home');
 });
 
+// Callers from before a reload that turned on per_user were never asked for a sign-in of their own, and
+// went on with the token that had been everybody's, for as long as the daemon ran.
+test('per_user that is turned on by a reload holds for the callers of before', async (t) => {
+  const as = await startIssuer(t);
+  const notes = await startProtected(t, as);
+  const state = tempDir();
+  const config = (auth) => ({
+    servers: { notes: { url: notes.url, ...(auth && { auth }) } }, auth: { tokens: tokensOf('anna', 'bert', 'op') },
+  });
+  const server = await serve(t, config(), { env: { XDG_STATE_HOME: state } });
+  const login = new Login(server, 'notes', { XDG_STATE_HOME: state });
+  await fetch(await new Person('alice').signIn(await login.address()));
+  assert.equal((await login.ended).code, 0);
+  const anna = new ModernClient(server.url, { headers: bearer('anna') });
+  await anna.waitFor('notes__whoami');
+  assert.equal(await anna.text('notes__whoami'), 'alice');
+  const session = await new HttpClient(server.url, { token: 'token-of-anna' }).connect();
+  assert.equal(await session.text('notes__whoami'), 'alice');
+
+  const used = notes.tokens.length;
+  writeConfig(path.dirname(server.config), { listen: '127.0.0.1:0', ...config({ per_user: true }) });
+  const answer = await exchange(`${server.origin}/api/reload`, { headers: bearer('op'), body: '{}' });
+  assert.deepEqual(JSON.parse(answer.text).replaced, ['notes']);
+  assert.ok(!(await anna.waitFor('notes__sign_in')).includes('notes__whoami'));
+  // The session has ended: its agent connects again, and is asked to sign in.
+  assert.equal((await session.post({ jsonrpc: '2.0', id: 9, method: 'tools/list' })).status, 404);
+  await (await new HttpClient(server.url, { token: 'token-of-anna' }).connect()).waitFor('notes__sign_in');
+  const bert = await agentOf(t, server, 'bert');
+  await signInBy(bert);
+  assert.equal(await whoIs(bert), 'bert-at-home');
+  assert.ok(!notes.tokens.slice(used).includes(notes.tokens[0])); // that of before is not used any more
+});
+
 // --- where the browser comes back to ---
 
 // A person who signs in from the page, or for an agent, may have a browser on another machine, where a

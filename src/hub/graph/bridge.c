@@ -497,16 +497,23 @@ static void wake(void *arg)
     bridge_wake(exposure_style(arg)->bridge);
 }
 
+/* Does a caller on these terms get an instance of its own of a server in this view? */
+static bool has_own(struct bridge *b, const struct view *shared, const struct lease_terms *terms)
+{
+    LIST_EACH (&b->servers, it)
+        if (bridge_server_is_own(bridge_server_at(it), terms) &&
+            bridge_server_is_in(bridge_server_at(it), shared))
+            return true;
+    return false;
+}
+
 struct view *bridge_enter(struct exposure *e, struct view *shared, const struct lease_terms *terms,
                           struct lease **lease)
 {
     struct bridge *b = exposure_style(e)->bridge;
-    bool any = terms->variables && b->variables.n;
+    bool brings = terms->variables && b->variables.n;
 
-    LIST_EACH (&b->servers, it)
-        any |= bridge_server_is_own(bridge_server_at(it), terms) &&
-               bridge_server_is_in(bridge_server_at(it), shared);
-    if (!any || b->stopping)
+    if ((!brings && !has_own(b, shared, terms)) || b->stopping)
         return NULL;
     *lease = lease_new(b->leases, exposure_style(e), shared, terms);
     furnish(b, *lease);
@@ -531,13 +538,26 @@ static struct view *enter(void *arg, struct view *shared, struct principal *prin
     return own;
 }
 
+/* The terms of the agents of the stateless era of one owner. */
+static struct lease_terms terms_of(struct principal *principal)
+{
+    return (struct lease_terms){.principal = principal,
+                                .answers =
+                                    ANSWERS_ELICIT_FORM | ANSWERS_ELICIT_URL | ANSWERS_SAMPLING,
+                                .stateless = true};
+}
+
+bool bridge_has_own(struct exposure *e, struct principal *principal)
+{
+    const struct lease_terms terms = terms_of(principal);
+
+    return has_own(exposure_style(e)->bridge, exposure_view(e), &terms);
+}
+
 struct view *bridge_enter_owner(struct exposure *e, struct principal *principal,
                                 struct lease **lease)
 {
-    const struct lease_terms terms = {.principal = principal,
-                                      .answers = ANSWERS_ELICIT_FORM | ANSWERS_ELICIT_URL |
-                                                 ANSWERS_SAMPLING,
-                                      .stateless = true};
+    const struct lease_terms terms = terms_of(principal);
 
     return bridge_enter(e, exposure_view(e), &terms, lease);
 }

@@ -66,6 +66,8 @@ struct mcp_host bridge_host(struct bridge *b, struct exposure *e);
  */
 struct view *bridge_enter_owner(struct exposure *e, struct principal *principal,
                                 struct lease **lease);
+/* Has this exposure such servers for this owner? */
+bool bridge_has_own(struct exposure *e, struct principal *principal);
 /*
  * A view for one caller alone, if it needs more than the shared instances: instances of its own or,
  * if the caller has variables, variants of the servers for which they differ; NULL otherwise.

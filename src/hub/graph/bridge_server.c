@@ -386,7 +386,7 @@ void bridge_server_replace(struct bridge_server *s, struct server_plan *plan)
     forget_next(s);
     s->next_plan = plan;
     s->next = make_instance(s, plan);
-    if (!serves(s)) {
+    if (!serves(s) || is_per_user(b, plan)) { /* that one is not started for everybody */
         take_place(s);
         bridge_server_want(s);
         return;

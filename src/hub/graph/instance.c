@@ -434,6 +434,7 @@ struct instance *instance_new(struct instances *is, struct server_plan *plan,
         i->identity = identity_hold(is->signin, plan, principal);
     i->provider = server_start(is->loop, plan, i->identity ? identity_signer(i->identity) : NULL);
     mcp_provider_core(i->provider)->refuses = server_lacks(plan);
+    mcp_provider_core(i->provider)->tokenless_only = server_is_per_user(plan) && !principal;
     judge(i);
     list_append(&is->held, &i->node);
     is->n++;

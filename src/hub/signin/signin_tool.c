@@ -274,6 +274,7 @@ struct signin_tool *signin_tool_new(struct router *r, struct provider *server, s
     list_init(&d->waiting);
     provider_init(&d->core, &verbs, &life, server->alias);
     d->core.built_in = true;
+    d->core.tokenless_only = server->tokenless_only;
     d->core.told_as = server->alias; /* in records, its calls count as calls of the server */
     d->core.policy.timeout = d->core.policy.ask_timeout = TEN_MINUTES;
     d->core.policy.start_timeout = 0;

@@ -64,11 +64,46 @@ static void what_is_open_counts_until_it_ends(void **state)
     principal_release(p);
 }
 
+/* Owners of tokens were let in where the sign-in of callers without a token is used: what one of
+ * them did there, it did with somebody else's rights. */
+static void owners_of_tokens_have_providers_of_their_own(void **state)
+{
+    struct stage s;
+    struct fake f;
+    struct client c;
+    struct principal *const principals[] = {NULL, principal_new_tokenless("operator"),
+                                            principal_new("ann")};
+    static const char *const told[] = {"f open 1 read\nc done 1 {}\n",
+                                       "f open 2 read\nc done 2 {}\n", "c done 3 unavailable\n"};
+
+    (void)state;
+    stage_init(&s);
+    struct view *v = view_new("test", NULL);
+    fake_init(&f, &s, "f");
+    view_add(v, &f.core, NULL);
+    fake_ready(&f, "read");
+    f.core.tokenless_only = true;
+    s.account.n = 0;
+    for (size_t i = 0; i < COUNT_OF(principals); i++) {
+        client_init(&c, &s, "c", v);
+        c.peer.principal = principals[i];
+        struct call *call = client_open(&c, "read");
+        if (call)
+            finish_call(call, "{}");
+        assert_account(&s, told[i]);
+        principal_release(principals[i]);
+    }
+    fake_fini(&f);
+    view_free(v);
+    stage_fini(&s);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(a_minute_is_any_minute),
         cmocka_unit_test(what_is_open_counts_until_it_ends),
+        cmocka_unit_test(owners_of_tokens_have_providers_of_their_own),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);
