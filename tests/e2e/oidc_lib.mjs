@@ -73,15 +73,22 @@ export async function startIssuer(t, { clients = [], resource = () => true, regi
 
 const text = (value) => ({ content: [{ type: 'text', text: `${value}` }] });
 
-function tools(who) {
-  const server = new McpServer({ name: 'notes', version: '1' });
+function tools(who, personal) {
+  const server = new McpServer({ name: 'notes', version: '1' }, personal && { instructions: `You work for ${who.sub}` });
+  if (personal) {
+    server.registerResource(`notes of ${who.sub}`, `notes://${who.sub}`, {}, () => ({ contents: [{ uri: `notes://${who.sub}`, text: '' }] }));
+  }
   server.registerTool('whoami', { description: 'Who is calling' }, () => text(who.sub ?? who.client_id));
   server.registerTool('write_note', { description: 'Needs mcp:write' }, () => text('written'));
   return server;
 }
 
-/** An MCP server that wants tokens of `as`, and whose clock is `ahead` by so many ms. `refuse`: answer 401 to every token. */
-export async function startProtected(t, as, { challenge = true, ahead = 0 } = {}) {
+/**
+ * An MCP server that wants tokens of `as`, and whose clock is `ahead` by so many ms. `refuse`: answer 401 to every token.
+ * With `personal`, each user gets instructions and a resource that name the user. Answers to requests without a token wait
+ * for the promise `stalled`.
+ */
+export async function startProtected(t, as, { challenge = true, ahead = 0, personal = false } = {}) {
   const seen = { tokens: [], calls: 0, refuse: false };
   const keys = jose.createRemoteJWKSet(new URL(`${as.issuer}/jwks`));
   const server = await listen(t, async (req, res) => {
@@ -97,6 +104,7 @@ export async function startProtected(t, as, { challenge = true, ahead = 0 } = {}
     if (token) seen.tokens.push(token);
     const who = token && !seen.refuse && await jose.jwtVerify(token, keys, { issuer: as.issuer, audience: `${origin}/mcp`, currentDate: new Date(Date.now() + ahead) })
       .then(({ payload }) => payload, () => null);
+    if (!token) await seen.stalled;
     if (!who) { deny(401, token ? ', error="invalid_token"' : ', scope="mcp:read"'); return; }
     const body = await new Promise((resolve) => {
       let all = '';
@@ -111,7 +119,7 @@ export async function startProtected(t, as, { challenge = true, ahead = 0 } = {}
     }
     const transport = new StreamableHTTPServerTransport({ sessionIdGenerator: undefined });
     res.on('close', () => transport.close());
-    await tools(who).connect(transport);
+    await tools(who, personal).connect(transport);
     await transport.handleRequest(req, res, body ? message : undefined);
   });
   return Object.assign(seen, { origin: originOf(server), url: `${originOf(server)}/mcp` });

@@ -757,6 +757,33 @@ test('per_user that is turned on by a reload holds for the callers of before', a
   assert.ok(!notes.tokens.slice(used).includes(notes.tokens[0])); // that of before is not used any more
 });
 
+// What the server lists for one user was remembered for the next start of any, so other users were shown it, with
+// the instructions, until they had lists of their own: for good, if they never signed in.
+test('per_user: nobody is shown what the server lists for somebody else, not even after a restart', async (t) => {
+  const as = await startIssuer(t);
+  const notes = await startProtected(t, as, { personal: true });
+  const config = {
+    servers: { notes: { url: notes.url, auth: { per_user: true } } }, auth: { tokens: tokensOf('anna', 'bert') },
+  };
+  const env = { XDG_STATE_HOME: tempDir(), XDG_CACHE_HOME: tempDir() };
+  const first = await serve(t, config, { env });
+  await signInBy(await agentOf(t, first, 'anna'));
+  await sleep(1500); // lists are remembered a second after they have changed
+  notes.stalled = new Promise((resolve) => { t.after(resolve); }); // bert's instance does not learn that it needs a sign-in
+  const bertSees = async (server) => {
+    const bert = await new HttpClient(server.url, { token: 'token-of-bert' }).connect();
+    const modern = new ModernClient(server.url, { headers: bearer('bert') });
+    const seen = [bert.initialized, await bert.request('resources/list'), await bert.request('tools/list'),
+      await modern.request('resources/list'), await modern.request('tools/list')];
+    assert.doesNotMatch(JSON.stringify(seen), /anna/);
+    assert.doesNotMatch(JSON.stringify(seen), /whoami/);
+  };
+  await bertSees(first);
+  await first.stop();
+  await bertSees(await serve(t, config, { env }));
+  assert.ok(!fs.existsSync(path.join(env.XDG_CACHE_HOME, 'rialto/catalogs')));
+});
+
 // --- where the browser comes back to ---
 
 // A person who signs in from the page, or for an agent, may have a browser on another machine, where a

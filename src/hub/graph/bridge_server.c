@@ -454,5 +454,6 @@ bool bridge_server_is_settled(const struct bridge_server *s)
     const struct provider *p = bridge_server_core(s);
     bool resting = p->state == PROVIDER_DOWN && server_is_lazy(s->plan) && !s->bridge->awake;
 
-    return p->state == PROVIDER_READY || p->why[0] || resting || p->refuses;
+    return p->state == PROVIDER_READY || p->why[0] || resting || p->refuses ||
+           is_per_user(s->bridge, s->plan);
 }

@@ -152,6 +152,13 @@ void lease_add_shared(struct lease *l, struct provider *p, const struct filter *
     exposure_add(l->exposure, p, p, filter);
 }
 
+/* Users may see different lists, so those of another instance are not shown. */
+static void learn(struct own_instance *o, const struct catalog *known)
+{
+    if (!server_is_per_user(instance_plan(o->instance)))
+        instance_learn(o->instance, known);
+}
+
 static struct own_instance *make_own(struct lease *l, struct server_plan *plan,
                                      const struct catalog *known)
 {
@@ -161,9 +168,8 @@ static struct own_instance *make_own(struct lease *l, struct server_plan *plan,
     list_append(&l->owns, &o->node);
     mcp_provider_set_answers(instance_server(o->instance), l->terms.answers);
     instance_own(o->instance, l->terms.principal, l->terms.stateless);
-    instance_learn(o->instance, known);
-    /* Users may see different lists: start the server now to learn those of this user. */
-    if (server_is_per_user(plan))
+    learn(o, known);
+    if (server_is_per_user(plan)) /* only the server itself knows the lists of this user */
         provider_want(instance_provider(o->instance));
     return o;
 }
@@ -188,7 +194,7 @@ void lease_learn(struct lease *l, const struct server_plan *plan, const struct c
     struct own_instance *o = find_own(l, plan);
 
     if (o)
-        instance_learn(o->instance, known);
+        learn(o, known);
 }
 
 struct provider *lease_add_own(struct lease *l, struct server_plan *plan,

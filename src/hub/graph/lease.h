@@ -5,7 +5,8 @@
  * they are and, instead of the others, fresh instances for this session alone, started by their
  * first call and stopped when the session ends. Until a fresh instance has published its own lists,
  * it shows those of the shared instance. So the session sees its tools at once, and a session that
- * calls none of them costs no process.
+ * calls none of them costs no process. Where each user signs in for itself, lists may differ: there
+ * a fresh instance is started at once, and shows nothing but its own.
  *
  * A caller that brings variables (config/variables.h) has a lease as well: servers whose values
  * differ from ours are variants in its view, which callers with the same values share.

@@ -444,7 +444,8 @@ static struct server_plan *make_plan(const struct config *c, const struct config
     if (server_is_per_user(plan))
         plan->policy.eager = false; /* it needs the token of a caller */
     bool placed = plan_cage(plan, s);
-    char *memory = memory_path(c, s);
+    /* What one user is shown is not for the next. */
+    char *memory = server_is_per_user(plan) ? NULL : memory_path(c, s);
     plan->memory = arena_text(arena, memory);
     mem_free(memory);
     filling_put_missing(&plan->text, missing);
