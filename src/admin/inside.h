@@ -127,7 +127,7 @@ void approvals_handle(struct admin *a, struct http_exchange *x, const struct htt
 
 /* --- logins.c --- */
 /* /api/servers/NAME/login, or with `out` /logout. */
-void logins_handle(struct admin *a, struct http_exchange *x, const struct http_request *req,
+void logins_handle(struct http_exchange *x, const struct http_request *req,
                    const struct provider *p, bool out);
 
 /* --- calls.c --- */

@@ -143,10 +143,10 @@ static void end(struct identity *id, struct http_exchange *x)
     identity_logout(id, on_logged_out, r);
 }
 
-void logins_handle(struct admin *a, struct http_exchange *x, const struct http_request *req,
+void logins_handle(struct http_exchange *x, const struct http_request *req,
                    const struct provider *p, bool out)
 {
-    struct identity *id = signin_find(bridge_signin(a->bridge), p->alias, NULL);
+    struct identity *id = bridge_server_identity(p, !out);
     struct json_slot slots[2] = {{0}};
     static const struct json_shape_row rows[] = {{"device", 0, NULL}, {"callback", 1, NULL}};
     static const struct json_shape shape = JSON_SHAPE(rows);

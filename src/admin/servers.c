@@ -319,7 +319,7 @@ static void handle_verb(struct admin *a, struct http_exchange *x, const struct h
     else if (span_is(path->verb, "messages") && p)
         messages_handle(a, x, req, p);
     else if ((login || logout) && p)
-        logins_handle(a, x, req, p, logout);
+        logins_handle(x, req, p, logout);
     else if (!api_wants_post(x, req))
         return;
     else if (span_is(path->verb, "enable"))

@@ -645,6 +645,23 @@ test('with rialto-token-key the file is encrypted; without the key it is left al
   }
 });
 
+// The log told to run `rialto login` for the new address of a server. It signed in at the old address each time,
+// which had a token, so the new entry never came up.
+test('a server that is up and gets another url in a reload: login is for the new address', async (t) => {
+  const s = await setting(t);
+  await signIn(s, 'alice');
+  const moved = await startProtected(t, s.as);
+  writeConfig(path.dirname(s.server.config), { listen: '127.0.0.1:0', servers: { notes: { url: moved.url } } });
+  await post(`${s.server.origin}/api/reload`);
+  await until('the log', () => /the old one goes on: needs a sign-in: rialto login notes/.test(s.server.stderr()));
+  const agent = await new HttpClient(s.server.url).connect();
+  assert.equal(await agent.text('notes__whoami'), 'alice');
+  await signIn(s, 'carol');
+  await until('the new one in place', async () => await agent.text('notes__whoami').catch(() => '') === 'carol');
+  assert.equal(moved.calls, 1);
+  await agent.close();
+});
+
 // --- each caller for itself ---
 
 const tokensOf = (...names) => names.map((name) => (

@@ -23,6 +23,7 @@
 struct bridge;
 struct lock;
 struct signin;
+struct identity;
 struct lease;
 struct lease_terms;
 struct variables;
@@ -103,6 +104,9 @@ struct server_plan *bridge_server_plan(const struct provider *p);
  * stopped get the instances of their own before anything else can happen. */
 void bridge_server_resume(struct provider *p);
 void bridge_server_restart(struct provider *p);
+/* Who everybody is at this server, or with `next` at the one that is to replace it, if there is
+ * one: that may wait for a sign-in, while this one goes on. NULL: nobody signs in. */
+struct identity *bridge_server_identity(const struct provider *p, bool next);
 /* Has every started server come up or failed at least once? */
 bool bridge_settled(const struct bridge *b);
 /* The same, but a server whose lists are known from an earlier run counts as settled. */

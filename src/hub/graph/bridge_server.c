@@ -449,6 +449,20 @@ struct server_plan *bridge_server_plan(const struct provider *p)
     return s ? s->plan : NULL;
 }
 
+struct identity *bridge_server_identity(const struct provider *p, bool next)
+{
+    struct bridge_server *s = p->entry;
+    struct identity *id = NULL;
+
+    if (!s)
+        return NULL;
+    if (next && s->next_plan)
+        id = signin_find(s->bridge->signin, s->next_plan);
+    if (!id)
+        id = signin_find(s->bridge->signin, s->plan);
+    return id ? id : variants_identity(&s->variants, s->bridge->signin);
+}
+
 bool bridge_server_is_settled(const struct bridge_server *s)
 {
     const struct provider *p = bridge_server_core(s);

@@ -71,6 +71,16 @@ const struct catalog *variants_catalog(struct list *all)
     return NULL;
 }
 
+struct identity *variants_identity(struct list *all, const struct signin *signin)
+{
+    LIST_EACH (all, it) {
+        struct identity *id = signin_find(signin, entry(it)->plan);
+        if (id)
+            return id;
+    }
+    return NULL;
+}
+
 bool variants_are_known(struct list *all)
 {
     LIST_EACH (all, it) {

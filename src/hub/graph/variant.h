@@ -24,6 +24,8 @@ struct variant *variants_hold(struct list *all, struct instances *is, struct ser
 void variants_retire(struct list *all);
 /* The catalog of one of the variants; NULL: none of them has a catalog. */
 const struct catalog *variants_catalog(struct list *all);
+/* Everybody's identity at one of the variants; NULL: nobody signs in there. */
+struct identity *variants_identity(struct list *all, const struct signin *signin);
 /* Do all variants that are in use and can be started have a catalog? */
 bool variants_are_known(struct list *all);
 

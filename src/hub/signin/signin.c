@@ -482,11 +482,11 @@ static bool is_of(const struct identity *id, const struct signin_settings *setti
            (identity_wants_person(id) || id->caller == caller);
 }
 
-struct identity *signin_find(const struct signin *s, const char *alias, const char *user)
+struct identity *signin_find(const struct signin *s, const struct server_plan *plan)
 {
     LIST_EACH (&s->identities, it) {
         struct identity *id = LIST_ENTRY(it, struct identity, node);
-        if (strcmp(id->settings->alias, alias) == 0 && span_eq(span_str(id->user), span_str(user)))
+        if (id->plan == plan && !id->user)
             return id;
     }
     return NULL;

@@ -53,9 +53,8 @@ struct http_signer *identity_signer(struct identity *id);
 /* Does a person sign in, or do we get tokens by ourselves? */
 bool identity_wants_person(const struct identity *id);
 bool identity_is_signed_in(struct identity *id);
-/* An identity of this user (NULL: everybody) at the server with this name; NULL: there is none.
- * There may be several, with different plans. */
-struct identity *signin_find(const struct signin *s, const char *alias, const char *user);
+/* Everybody's identity at the server of this plan; NULL: there is none. */
+struct identity *signin_find(const struct signin *s, const struct server_plan *plan);
 
 /* Gets the news of a login. Embedded in what waits; zeroed, with functions set, before
  * identity_login. */
