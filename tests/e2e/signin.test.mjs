@@ -5,6 +5,7 @@ import assert from 'node:assert/strict';
 import { execFile, spawn } from 'node:child_process';
 import { createHash, generateKeyPairSync } from 'node:crypto';
 import fs from 'node:fs';
+import http from 'node:http';
 import path from 'node:path';
 import { test } from 'node:test';
 import { exchange, expectClean, HttpClient, rialto, rialtoBin, runCommand, sanitizerEnv, serve, sleep, tempDir, until, within, writeConfig } from './lib.mjs';
@@ -660,6 +661,30 @@ test('a server that is up and gets another url in a reload: login is for the new
   await until('the new one in place', async () => await agent.text('notes__whoami').catch(() => '') === 'carol');
   assert.equal(moved.calls, 1);
   await agent.close();
+});
+
+// Whoever asked to sign in while the server was taken out of the configuration never got an answer.
+test('a sign-in whose server is taken out of the configuration or replaced is answered', async (t) => {
+  const locked = http.createServer((req, res) => { if (!locked.silent) res.writeHead(401, { 'WWW-Authenticate': 'Bearer' }).end(); });
+  await new Promise((resolve) => { locked.listen(0, '127.0.0.1', resolve); });
+  t.after(() => { locked.closeAllConnections(); locked.close(); });
+  const url = `http://127.0.0.1:${locked.address().port}/mcp`;
+  const server = await serve(t, { servers: { notes: { url }, more: { url } } });
+  await untilState(server, 'notes', 'needs_sign_in');
+  await untilState(server, 'more', 'needs_sign_in');
+  locked.silent = true; // the discovery of the authorization server takes its time
+  const logins = ['notes', 'more'].map((name) => within(5000, `an answer for ${name}`, post(`${server.origin}/api/servers/${name}/login`)));
+  await sleep(300);
+  writeConfig(path.dirname(server.config), { listen: '127.0.0.1:0', servers: { more: { url: `${url}/else` } } });
+  await post(`${server.origin}/api/reload`);
+  for (const { status, text } of await Promise.all(logins)) {
+    assert.equal(status, 502);
+    assert.match(text, /the server was taken out of the configuration or replaced/);
+  }
+  const last = post(`${server.origin}/api/servers/more/login`).catch(() => {});
+  await sleep(300);
+  await server.stop(); // nor does one keep the daemon from ending
+  await last;
 });
 
 // --- each caller for itself ---

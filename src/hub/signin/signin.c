@@ -266,11 +266,20 @@ static void on_login_address(void *owner, const char *url, const char *code)
     }
 }
 
+static void tell_logins(struct identity *id, const struct err *err)
+{
+    struct identity_wait *w;
+
+    while ((w = LIST_FIRST(&id->logins, struct identity_wait, node))) {
+        list_remove(&w->node);
+        w->done(w, err);
+    }
+}
+
 static void on_login_done(void *owner, const struct err *err)
 {
     struct identity *id = owner;
     struct err why = err ? *err : (struct err){0};
-    struct identity_wait *w;
 
     if (!err) {
         mem_free(id->dead);
@@ -284,10 +293,7 @@ static void on_login_done(void *owner, const struct err *err)
     id->logged_in = !err;
     if (!err)
         identity_tell_changed(id); /* first: it starts the server, which the calls then wait for */
-    while ((w = LIST_FIRST(&id->logins, struct identity_wait, node))) {
-        list_remove(&w->node);
-        w->done(w, err ? &why : NULL);
-    }
+    tell_logins(id, err ? &why : NULL);
     end_login(id); /* after the page in the browser has got its answer */
 }
 
@@ -526,20 +532,28 @@ struct identity *identity_hold(struct signin *s, struct server_plan *plan, struc
     return id;
 }
 
+/* Nobody can sign in here any more. */
+static void tell_gone(struct identity *id)
+{
+    struct err err = {0};
+
+    err_set(&err, ERR_CONFIG, "the server was taken out of the configuration or replaced");
+    tell_logins(id, &err);
+}
+
 void identity_drop(struct identity *id)
 {
     struct timers *timers = loop_timers(id->all->loop);
 
     if (--id->holders)
         return;
+    tell_gone(id);
     end_login(id);
     identity_end_renewal(id);
     timer_clear(timers, &id->tell);
     timer_clear(timers, &id->refuse);
     list_remove(&id->node);
     LIST_EACH_SAFE (&id->waits, it)
-        list_remove(it);
-    LIST_EACH_SAFE (&id->logins, it)
         list_remove(it);
     LIST_EACH_SAFE (&id->watches, it)
         list_remove(it);

@@ -48,6 +48,8 @@ struct list *signin_callbacks(struct signin *s);
  * matters only where each caller has a token of its own (server_is_per_user); or NULL. */
 struct identity *identity_hold(struct signin *s, struct server_plan *plan,
                                struct principal *caller);
+/* When nobody holds the identity any more, those who wait for a login are told that its server is
+ * gone. */
 void identity_drop(struct identity *id);
 struct http_signer *identity_signer(struct identity *id);
 /* Does a person sign in, or do we get tokens by ourselves? */
