@@ -152,6 +152,22 @@ test('what is missing is named, and why', async (t) => {
   await page.getByRole('button', { name: 'Edit poor' }).waitFor();
 });
 
+// Of more than a hundred calls that change at once the oldest are left out of the message, and that they are was not
+// looked at: a row said "running" for as long as the page was open.
+test('a call that ends in the middle of a burst does not stay running', async (t) => {
+  const { server, client } = await serveAndConnect(t, { ...two(), limits: { batch: 200 } }, up);
+  const page = await open(t, server.origin, { view: 'calls' });
+  client.rawRequest('"slow"', 'tools/call', '{"name":"alpha__sleep","arguments":{"ms":60000}}').catch(() => {});
+  await shows(page, '#calls-list tr.call .state', /^running$/);
+  await page.getByLabel('Server', { exact: true }).selectOption('alpha');
+  const { id } = JSON.parse((await exchange(`${server.origin}/api/calls`, { method: 'GET' })).text)[0];
+  const ended = { jsonrpc: '2.0', method: 'notifications/cancelled', params: { requestId: 'slow' } };
+  const burst = Array.from({ length: 150 }, (_, i) => ({ jsonrpc: '2.0', id: `b${i}`, method: 'tools/call', params: { name: 'beta__echo', arguments: {} } }));
+  await client.post([ended, ...burst]);
+  await until('the end', async () => JSON.parse((await exchange(`${server.origin}/api/calls/${id}`, { method: 'GET' })).text).state !== 'running');
+  await shows(page, '#calls-list tr.call .state', /^(?!running)/);
+});
+
 test('calls that wait are approved and refused in every view, with their arguments in sight', async (t) => {
   const { server, client } = await serveAndConnect(t, two({ approve: ['echo'] }), up);
   const page = await open(t, server.origin);

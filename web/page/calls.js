@@ -106,9 +106,10 @@ export function showCalls(box, scope, { query }) {
     rows.clear();
     list(body, []);
   });
-  scope.on('calls', ({ rows: all }) => {
+  scope.on('calls', ({ rows: all, skipped }) => {
     take(all);
     show();
+    if (skipped) look();
   });
   scope.keep('/api/servers', ['config'], (all) => {
     servers = all.map(by('name'));
