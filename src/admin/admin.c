@@ -35,14 +35,6 @@ static void on_healthz(void *owner, const struct caller *caller, struct http_exc
         http_respond(x, 200, "application/json", SPAN_EMPTY, SPAN("{\"status\":\"ok\"}\n"));
 }
 
-static bool is_set(const struct http_request *req, const char *name)
-{
-    BUF_SCOPED scratch = {0};
-    struct span value = http_query(req->query, name, &scratch);
-
-    return value.p && !span_is(value, "0") && !span_is(value, "false");
-}
-
 /* Probes may come from other machines; error texts are shown on this machine only. */
 static bool is_near(const struct http_exchange *x)
 {
@@ -56,7 +48,7 @@ static void on_readyz(void *owner, const struct caller *caller, struct http_exch
                       const struct http_request *req, struct span rest)
 {
     struct admin *a = owner;
-    bool strict = is_set(req, "strict");
+    bool strict = api_has_flag(req, "strict");
     struct sight sight = sight_of(a->hub, caller);
 
     (void)rest;

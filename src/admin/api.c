@@ -35,6 +35,14 @@ bool api_wants_post(struct http_exchange *x, const struct http_request *req)
     return false;
 }
 
+bool api_has_flag(const struct http_request *req, const char *name)
+{
+    BUF_SCOPED scratch = {0};
+    struct span value = http_query(req->query, name, &scratch);
+
+    return value.p && !span_is(value, "0") && !span_is(value, "false");
+}
+
 bool api_read_number(const struct http_request *req, const char *name, uint64_t *n)
 {
     BUF_SCOPED scratch = {0};

@@ -34,17 +34,12 @@ void calls_put_text(struct buf *out, const char *name, struct span text, size_t 
     json_out_text(out, name, cut);
 }
 
-static bool is_whole(const struct admin *a, const struct record_body *body)
-{
-    return recorder_shown(&a->recorder, body) == body->whole;
-}
-
 /* Redacting a secret that is longer than one JSON string may leave text that is no JSON: such a
  * body is shown as text, too. */
 bool calls_put_body(struct buf *out, const char *name, const struct admin *a,
                     const struct record_body *body)
 {
-    bool whole = is_whole(a, body);
+    bool whole = recorder_is_whole(&a->recorder, body);
     BUF_SCOPED shown = {0};
 
     log_redact(&shown, body->kept);
@@ -62,7 +57,8 @@ bool calls_put_body(struct buf *out, const char *name, const struct admin *a,
 /* The arguments of a tool call; for other operations, all params. */
 static struct record_body given_to(const struct admin *a, const struct record *rec)
 {
-    if (rec->op != OP_CALL_TOOL || !is_whole(a, &rec->params) || !rec->params.whole)
+    if (rec->op != OP_CALL_TOOL || !recorder_is_whole(&a->recorder, &rec->params) ||
+        !rec->params.whole)
         return rec->params;
     struct span arguments = json_get(rec->params.kept, "arguments").value;
     return (struct record_body){arguments, arguments.n};
@@ -72,7 +68,7 @@ struct span calls_client(const struct admin *a, const struct record *rec)
 {
     struct span info = rec->client;
 
-    if (!info.n && is_whole(a, &rec->params))
+    if (!info.n && recorder_is_whole(&a->recorder, &rec->params))
         info = mcp_client_of(rec->params.kept);
     if (json_skim(info, NULL, NULL, NULL, NULL) == 0 && json_type_of(info) == JSON_OBJECT &&
         json_get(info, "name").type == JSON_STRING)
@@ -180,9 +176,7 @@ static bool read_question(const struct http_request *req, struct calls_query *q)
     struct span server = http_query(req->query, "server", &scratch);
     q->of_server = server.p != NULL;
     buf_span(&q->server, server);
-    buf_reset(&scratch, 0);
-    struct span failed = http_query(req->query, "failed", &scratch);
-    q->failed = failed.p && !span_is(failed, "0") && !span_is(failed, "false");
+    q->failed = api_has_flag(req, "failed");
     return api_read_number(req, "limit", &q->limit) && api_read_number(req, "after", &q->after) &&
            q->limit <= SHOWN_MAX;
 }

@@ -116,6 +116,8 @@ bool api_wants_post(struct http_exchange *x, const struct http_request *req);
 bool api_read_id(struct span text, uint64_t *id);
 /* Reads a number from the query; `n` stays when it is absent. false: the text is no number. */
 bool api_read_number(const struct http_request *req, const char *name, uint64_t *n);
+/* Is the name in the query, and neither 0 nor false? */
+bool api_has_flag(const struct http_request *req, const char *name);
 void api_handle(void *owner, const struct caller *caller, struct http_exchange *x,
                 const struct http_request *req, struct span rest);
 

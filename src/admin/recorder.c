@@ -293,3 +293,8 @@ size_t recorder_shown(const struct recorder *r, const struct record_body *body)
         return kept > RECORD_MARGIN ? kept - RECORD_MARGIN : 0;
     return kept < r->body ? kept : r->body;
 }
+
+bool recorder_is_whole(const struct recorder *r, const struct record_body *body)
+{
+    return recorder_shown(r, body) == body->whole;
+}

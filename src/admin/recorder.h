@@ -112,5 +112,6 @@ const struct record *recorder_find(const struct recorder *r, uint64_t id);
 const struct record *recorder_next(const struct recorder *r, const struct record *rec);
 /* How many bytes of a body may be shown; fewer than the whole: the body is cut. */
 size_t recorder_shown(const struct recorder *r, const struct record_body *body);
+bool recorder_is_whole(const struct recorder *r, const struct record_body *body);
 
 #endif

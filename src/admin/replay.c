@@ -31,18 +31,13 @@ static bool is_known_op(enum op op)
     return op == OP_CALL_TOOL || op == OP_READ_RESOURCE || op == OP_GET_PROMPT || op == OP_COMPLETE;
 }
 
-static bool is_whole(const struct admin *a, const struct record_body *body)
-{
-    return recorder_shown(&a->recorder, body) == body->whole;
-}
-
 /* NULL, or why this call cannot be made again; `reason` in one word, for programs. */
 static const char *obstacle(const struct admin *a, const struct record *rec, const char **reason)
 {
     *reason = "cut";
-    if (!is_whole(a, &rec->params))
+    if (!recorder_is_whole(&a->recorder, &rec->params))
         return "its arguments were cut when they were recorded (record.body)";
-    if (rec->ended && !is_whole(a, &rec->result))
+    if (rec->ended && !recorder_is_whole(&a->recorder, &rec->result))
         return "its result was cut when it was recorded (record.body), so there is nothing to "
                "compare with";
     *reason = "busy";

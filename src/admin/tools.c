@@ -288,20 +288,12 @@ static void show_one(struct http_exchange *x, const struct tools_item *it)
 
 /* --- requests --- */
 
-static bool is_set(const struct http_request *req, const char *name)
-{
-    BUF_SCOPED scratch = {0};
-    struct span value = http_query(req->query, name, &scratch);
-
-    return value.p && !span_is(value, "0") && !span_is(value, "false");
-}
-
 static bool read_query(const struct http_request *req, struct tools_query *q)
 {
     BUF_SCOPED scratch = {0}, more = {0}, words = {0}, view = {0};
     struct span kind = http_query(req->query, "kind", &scratch);
 
-    *q = (struct tools_query){.hidden = is_set(req, "hidden"), .limit = SHOWN_MAX};
+    *q = (struct tools_query){.hidden = api_has_flag(req, "hidden"), .limit = SHOWN_MAX};
     for (unsigned i = 0; kind.p && i < ITEM_KINDS; i++)
         if (span_is(kind, kind_words[i])) {
             q->kind = i;
@@ -395,7 +387,7 @@ void tools_handle(struct admin *a, struct http_exchange *x, const struct http_re
         http_refuse(x, 404, "no such view", "'views' of the configuration has them");
     else if (path->name.n)
         find_one(a, x, path, &q);
-    else if (is_set(req, "brief"))
+    else if (api_has_flag(req, "brief"))
         list_brief(a, x, &path->sight, &q);
     else if (path->sight.narrowed)
         admin_refuse_view(x);

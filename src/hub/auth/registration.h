@@ -5,8 +5,6 @@
  * Both are read by one function, since their JSON is the same. A redirect address is https, http to
  * a loopback address, or an app's own scheme. The address in a request must be exactly one of the
  * client's, except for the port of a loopback address.
- *
- * Nouns: registration_, registrations_.
  */
 #ifndef RIALTO_HUB_AUTH_REGISTRATION_H
 #define RIALTO_HUB_AUTH_REGISTRATION_H
