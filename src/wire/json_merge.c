@@ -26,6 +26,10 @@ void json_merge_put(struct buf *out, struct span given, struct span over)
     struct json_iter under = json_iter(json_type_of(given) == JSON_OBJECT ? given : SPAN_EMPTY);
     struct json_iter it = json_iter(over);
 
+    if (!over.n) {
+        buf_span(out, given.n ? given : SPAN("{}"));
+        return;
+    }
     buf_char(out, '{');
     size_t start = out->n;
     while (json_next(&under))

@@ -15,7 +15,8 @@ typedef bool json_merge_compare(struct span raw, struct span name);
 /* Has the object a member with the name that `raw_key` is, by `compare`? */
 bool json_merge_has(struct span object, struct span raw_key, json_merge_compare *compare);
 /* Append an object: the members of `given` whose names `over` does not have, then those of `over`.
- * What is no object has no members. */
+ * What is no object has no members. If `over` is empty (no object at all), append `given` as it is,
+ * or {} if that is empty as well. */
 void json_merge_put(struct buf *out, struct span given, struct span over);
 
 #endif

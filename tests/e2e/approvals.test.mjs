@@ -189,7 +189,7 @@ test('§11.2 item 12: a client that cannot ask waits for the operator', async (t
 });
 
 // Pinned arguments (tools.*.arguments) did not show, and the agent's value for one did, although it never reaches the
-// server: a person approved another call than the one that ran. The same with arguments that are no object.
+// server: a person approved another call than the one that ran.
 test('what a person approves is what runs: with the pinned arguments, without what they replace', async (t) => {
   const tools = { echo: { arguments: { pinned: 'by us', mine: 2 } } };
   const { server, client } = await serveAndConnect(t, guarded({ tools, approve: ['echo', 'text'] }), up);
@@ -206,6 +206,20 @@ test('what a person approves is what runs: with the pinned arguments, without wh
   const [{ params: { message } }] = Object.values(result.inputRequests);
   assert.match(message, /Its arguments: \{"pinned":"by us","mine":2\}/);
   await decide(server, (await oneHeld(server)).id, '{"approved":false}');
+});
+
+// Arguments that are no object are passed on as they are, and were shown as {}.
+test('arguments that are no object are shown to the person as well', async (t) => {
+  const { server, client } = await serveAndConnect(t, guarded(), up);
+  for (const given of [['rm', '-r'], 'rm -r', null]) {
+    const call = client.request('tools/call', { name: 'files__echo', arguments: given });
+    const { id, arguments: shown } = await oneHeld(server);
+    assert.deepEqual(shown, given);
+    const list = await rialto(['approvals'], { env: { XDG_RUNTIME_DIR: server.dir }, cwd: server.dir });
+    assert.ok(list.stdout.includes(JSON.stringify(given)), list.stdout);
+    await decide(server, id, '{"approved":true}');
+    assert.deepEqual((await call).result.structuredContent, given);
+  }
 });
 
 test('rialto approvals', async (t) => {
