@@ -287,18 +287,17 @@ void page_put(struct buf *out, const struct page *p, bool whole)
 
 void page_attach(struct page *p, struct pipe *pipe)
 {
-    p->silent = false;
     pipe->page = p;
     page_heard(p);
     p->came_at = p->heard_at;
     list_append(&p->pipes, &pipe->in_owner);
     p->dialect = pipe->dialect;
     p->registered = false;
+    p->cannot_ask = false; /* this may be another document than the last one */
     log_debug("browser", "session %s: a page came by %s", p->session->id, p->dialect->name);
     session_touch(p->session);
     grants_recall(p->session, p);
-    if (p->life)
-        page_request_ask_life(p, 0);
+    page_request_start_anew(p);
     take_name(p);
     if (p->dialect->answers_list)
         timer_set(timers_of(p), &p->reread, REREAD_MS);

@@ -43,9 +43,9 @@ struct page {
     struct page_request *life; /* the ping that is not answered yet; or NULL */
     uint64_t heard_at;         /* loop time when anything last came from it */
     uint64_t came_at;          /* loop time when its newest connection was opened */
-    bool has_answered;         /* at least one request of ours */
-    bool answers_pings;        /* it has answered one: if it does not answer now, it is not there */
-    bool silent;               /* it does not answer: its tools are not listed */
+    bool has_answered;         /* at least one request of ours, on any connection */
+    bool answers_pings; /* since its newest connection: if it does not now, it is not there */
+    bool silent;        /* it does not answer: its tools are not listed */
 };
 
 enum { PAGE_CALL_MS = 60 * 1000 }; /* what a call may take, unless the tool says more or less */

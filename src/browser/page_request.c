@@ -95,6 +95,27 @@ static void judge(struct page *p)
         session_changed(p->session);
 }
 
+/* Sends the calls that wait for the answer to a ping. */
+static void send_held(struct page *p)
+{
+    LIST_EACH (&p->requests, it) {
+        struct page_request *r = LIST_ENTRY(it, struct page_request, in_page);
+        if (r->held.n && (r->pipe = page_pipe(p)))
+            pipe_send(r->pipe, buf_view(&r->held), true);
+        r->held.n = 0;
+    }
+}
+
+void page_request_start_anew(struct page *p)
+{
+    bool asks = p->life || p->answers_pings;
+
+    p->silent = p->answers_pings = false;
+    if (asks)
+        page_request_ask_life(p, 0);
+    send_held(p);
+}
+
 void page_request_lives(struct page *p, bool pong)
 {
     bool was_silent = p->silent;
@@ -105,12 +126,7 @@ void page_request_lives(struct page *p, bool pong)
     p->silent = false;
     if (p->life)
         page_request_free(p->life);
-    LIST_EACH (&p->requests, it) {
-        struct page_request *r = LIST_ENTRY(it, struct page_request, in_page);
-        if (r->held.n && (r->pipe = page_pipe(p)))
-            pipe_send(r->pipe, buf_view(&r->held), true);
-        r->held.n = 0;
-    }
+    send_held(p);
     if (was_silent)
         session_changed(p->session);
 }

@@ -48,6 +48,9 @@ struct page_request *page_request_call(struct page *p, struct span params, uint6
 /* Sends a ping, unless one on the newest connection is not answered yet or the dialect has none.
  * The page has `timeout` ms to answer; 0: as long as a call waits for the answer. */
 void page_request_ask_life(struct page *p, uint64_t timeout);
+/* The page has a new connection, maybe of another document, which need not know `ping`. If the page
+ * did, it is asked at once; calls that waited for its answer are sent. */
+void page_request_start_anew(struct page *p);
 /* The page answered a request of ours; `pong`: it was a ping. Sends the calls that waited. */
 void page_request_lives(struct page *p, bool pong);
 /* Handles the answer to a request of ours; false: no such request, or it went to another page. */

@@ -115,6 +115,38 @@ test('a page by events whose stream replaces one that owes an answer to a ping',
   assert.equal(await within(20_000, 'the last call', last), 'Hi again');
 });
 
+// All documents that come by events without a client id are one page. One that knew no ping was held to what the one before
+// it had answered: its calls failed, and its tools were gone. One that could ask its user was not asked.
+test('a document is not judged by what the one before it could answer', async (t) => {
+  const server = await serveBrowser(t, { browser: { capabilities: 'strict' } });
+  const tools = [greet, { ...greet, name: 'draw', capabilities: ['dom:write'] }];
+  const meta = '__btcp_request_capabilities';
+  const first = await everyDialect.D4a(t, server, tools);
+  first.heard = (m) => {
+    if (isPing(m)) first.say(pong(m));
+    if (isCall(m)) first.say(answer(m));
+    if (m.method === 'capabilities/request') first.say({ jsonrpc: '2.0', id: m.id, error: { code: -32601, message: 'Method not found' } });
+  };
+  const client = await agent(server, 'S');
+  await client.waitFor('greet', meta);
+  assert.equal(await client.text('greet'), 'Hi');
+  assert.match(await client.text(meta, { capabilities: ['dom:write'] }), /"denied":\["dom:write"\]/);
+  await new Promise((resolve) => { setTimeout(resolve, 200); });
+  first.heard = undefined; // it is frozen, and a call waits for its sign of life
+  const waiting = client.text('greet');
+  await new Promise((resolve) => { setTimeout(resolve, 100); });
+  const second = await everyDialect.D4a(t, server, tools);
+  second.heard = (m) => {
+    if (isCall(m)) setTimeout(() => second.say({ jsonrpc: '2.0', id: m.id, ...text('Hi again') }), 2000);
+    if (m.method === 'capabilities/request') second.say({ jsonrpc: '2.0', id: m.id, result: { granted: m.params.capabilities } });
+  };
+  assert.equal(await within(20_000, 'the call that waited', waiting), 'Hi again');
+  await new Promise((resolve) => { setTimeout(resolve, 200); });
+  assert.equal(await client.text('greet'), 'Hi again');
+  assert.match(await client.text(meta, { capabilities: ['dom:write'] }), /"granted":\["dom:write"\]/);
+  assert.equal(await client.text('draw'), 'Hi again');
+});
+
 test('a page that has taken a call has the time of the call, and those that come meanwhile wait for it', async (t) => {
   const server = await serveBrowser(t);
   const busy = await page(t, server, 'S', [{ ...greet, name: 'slow' }, greet]);
