@@ -13,7 +13,7 @@ static const struct json_shape_row params_rows[] = {
     {"connectionId", ACP_CONNECTION_ID, NULL},
     {"connection_id", ACP_CONNECTION_ID_OLD, NULL},
     {"url", ACP_URL, NULL},
-    {"serverId", ACP_SERVER_ID, NULL},
+    {"serverId", ACP_SERVER_ID, NULL}, /* no code reads the slot: a second one is refused */
     {"protocolVersion", ACP_VERSION, NULL},
 };
 static const struct json_shape params_shape = JSON_SHAPE(params_rows);

@@ -99,21 +99,6 @@ static void put_events(struct conductor_viewer *v, struct buf *out, uint64_t fro
     buf_char(out, '}');
 }
 
-/* Checks Host and Origin: a web page of another site must not read the events (DNS rebinding). */
-static bool is_local(const struct conductor_viewer *v, const struct http_request *req)
-{
-    struct span host = http_header(req, "host"), origin = http_header(req, "origin");
-    const char *address = http_server_address(v->server, 0);
-    const char *port = strrchr(address, ':');
-    char local[32];
-
-    snprintf(local, sizeof local, "localhost%s", port ? port : "");
-    if (!span_is(host, address) && !span_eq_nocase(host, span_str(local)))
-        return false;
-    return !origin.p ||
-           (span_starts(origin, SPAN("http://")) && span_eq_nocase(span_from(origin, 7), host));
-}
-
 static bool serve_file(struct http_exchange *x, struct span path)
 {
     static const struct {
@@ -136,7 +121,7 @@ static void on_request(void *owner, struct http_exchange *x, const struct http_r
 {
     struct conductor_viewer *v = owner;
 
-    if (!is_local(v, req)) {
+    if (!http_server_is_meant(v->server, req)) {
         http_respond(x, 403, "text/plain", SPAN_EMPTY, SPAN("Host or Origin not allowed\n"));
     } else if (serve_file(x, req->path)) {
         return;

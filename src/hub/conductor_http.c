@@ -106,22 +106,7 @@ static void hold(struct place_http *p, struct http_exchange *x, const struct htt
     timer_set(loop_timers(p->http->loop), &p->limit, START_MS);
 }
 
-/* --- access checks --- */
-
-/* Host must be our own address, and so must Origin if there is one. */
-static bool is_own(const struct conductor_http *h, const struct http_request *req)
-{
-    struct span host = http_header(req, "host"), origin = http_header(req, "origin");
-    const char *address = http_server_address(h->server, 0);
-    const char *port = strrchr(address, ':');
-    BUF_SCOPED local = {0};
-
-    buf_printf(&local, "localhost%s", port ? port : "");
-    bool fine = span_is(host, address) || span_eq_nocase(host, buf_view(&local));
-    if (fine && origin.p)
-        fine = span_starts(origin, SPAN("http://")) && span_eq_nocase(span_from(origin, 7), host);
-    return fine;
-}
+/* --- requests --- */
 
 static void on_request(void *owner, struct http_exchange *x, const struct http_request *req)
 {
@@ -133,7 +118,7 @@ static void on_request(void *owner, struct http_exchange *x, const struct http_r
         if (span_starts(req->path, SPAN("/mcp/")) && span_is(span_from(req->path, 5), p->id))
             found = p;
     }
-    if (!is_own(h, req))
+    if (!http_server_is_meant(h->server, req))
         http_refuse(x, 403, "Host or Origin is not of this address",
                     "connect to the URL of the server's entry, and send no foreign Origin");
     else if (!found)

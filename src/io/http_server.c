@@ -147,6 +147,20 @@ bool http_server_is_secure(const struct http_server *s, size_t n)
     return n < s->n_addresses && s->addresses[n]->tls;
 }
 
+bool http_server_is_meant(const struct http_server *s, const struct http_request *req)
+{
+    struct span host = http_header(req, "host"), origin = http_header(req, "origin");
+    const char *address = http_server_address(s, 0);
+    const char *port = strrchr(address, ':');
+    BUF_SCOPED local = {0};
+
+    buf_printf(&local, "localhost%s", port ? port : "");
+    if (!span_is(host, address) && !span_eq_nocase(host, buf_view(&local)))
+        return false;
+    return !origin.p ||
+           (span_starts(origin, SPAN("http://")) && span_eq_nocase(span_from(origin, 7), host));
+}
+
 /* --- handing over to another daemon --- */
 
 enum { LEAVE_MS = 10 };

@@ -46,6 +46,9 @@ MUST_CHECK int http_server_renew_tls(struct http_server *s, size_t n, const char
 /* The n-th bound address, NULL past the end, and whether it speaks TLS. */
 const char *http_server_address(const struct http_server *s, size_t n);
 bool http_server_is_secure(const struct http_server *s, size_t n);
+/* Is Host our first address, on loopback, and Origin too if there is one? Else the request is of a
+ * web page of another site, maybe under a name that leads here (DNS rebinding). */
+bool http_server_is_meant(const struct http_server *s, const struct http_request *req);
 /*
  * Stop accepting; streams and exchanges end now (clients without an answer get a 503, and each
  * exchange's `gone` is called); `closed` is called when all connections except upgraded ones are

@@ -4,7 +4,7 @@ import assert from 'node:assert/strict';
 import fs from 'node:fs';
 import { test } from 'node:test';
 import { agent, Conductor, open, proxy } from './acp_lib.mjs';
-import { sleep, tempDir, until } from './lib.mjs';
+import { exchange, sleep, tempDir, until } from './lib.mjs';
 
 function traceFile() {
   const file = `${tempDir()}/trace.jsons`;
@@ -128,6 +128,11 @@ test('the live viewer shows every message', async (t) => {
   c.notify('$/cancel_request', { requestId: waiting.id });
   await assert.rejects(waiting);
   await assert.rejects(c.request('proxy/successor', { method: 'x' }));
+  const { port } = new URL(address);
+  for (const [headers, status] of [[{ Origin: 'http://evil.example' }, 403], [{ Host: `rebound.example:${port}` }, 403],
+    [{ Host: `localhost:${port}`, Origin: `http://localhost:${port}` }, 200]]) {
+    assert.equal((await exchange(`${address}events?from=0`, { method: 'GET', headers })).status, status, JSON.stringify(headers));
+  }
   const { events } = await (await fetch(`${address}events?from=0`)).json();
   const seen = story(events).filter((l) => !/initialize|session\/new/.test(l));
   const ends = ['Client', 'Proxy(0)', 'Agent'];
