@@ -117,15 +117,22 @@ static rlim_t mark_of(int pid)
     return ascii_is_digit(*at) ? strtoull(at, NULL, 10) : RLIM_INFINITY;
 }
 
+static bool has_mark(int pid)
+{
+    return mark_of(pid) < kin_limit();
+}
+
 /*
  * The brand is a mark below our own, or no_new_privs. If we have no_new_privs ourselves, processes
  * that are not our kin may have it, too, so it does not count. Nor does it count in our own
- * session, where a process that was started before us may have it.
+ * session, where a process that was started before us may have it. Elsewhere a browser of the
+ * user's may have it (all programs of a Flatpak do), so nothing is killed for no_new_privs: it only
+ * keeps a process from acting as the operator.
  */
 static bool has_brand(int pid)
 {
-    return mark_of(pid) < kin_limit() || (getsid(pid) != getsid(0) && is_confined(pid) &&
-                                          prctl(PR_GET_NO_NEW_PRIVS, 0, 0, 0, 0) == 0);
+    return has_mark(pid) || (getsid(pid) != getsid(0) && is_confined(pid) &&
+                             prctl(PR_GET_NO_NEW_PRIVS, 0, 0, 0, 0) == 0);
 }
 
 /* --- whose a process is --- */
@@ -208,7 +215,7 @@ size_t kin_sweep(const struct list *kin, const struct list *ended)
         int pid = (int)strtol(at, &end, 10);
         if (end == at)
             break;
-        if (!is_orphan(kin, pid) || waitpid(pid, NULL, WNOHANG) == pid ||
+        if (is_child(kin, pid) || !has_mark(pid) || waitpid(pid, NULL, WNOHANG) == pid ||
             has_living_server(kin, pid) || (ended && !is_of_any(ended, pid)))
             continue;
         kill_orphan(pid);

@@ -4,8 +4,9 @@
  * A program may leave its group and session, and what it started may lose its parent. But all its
  * descendants inherit two things that none of them can drop: no_new_privs, and the *mark*, a
  * number, different for each child, that is set as its limit of file locks (RLIMIT_LOCKS), which
- * the kernel still keeps but has not enforced since 2.4. The two are the *brand*: it shows that an
- * orphan that is reparented to us (we are a subreaper) descends from a child of ours.
+ * the kernel still keeps but has not enforced since 2.4. The two are the *brand*: by it we know who
+ * is at a socket if an orphan that was reparented to us (we are a subreaper) is there. Orphans are
+ * killed by the mark alone: other programs have no_new_privs, too.
  *
  * The list of children is the loop's `kin`; child.c keeps it.
  */
