@@ -138,13 +138,14 @@ static int on_attempt(void *arg, char *to_ip, char *from_ip, int to_port, int fr
     return f->has_body && was_sent(f) ? CURL_PREREQFUNC_ABORT : CURL_PREREQFUNC_OK;
 }
 
-/* Called with each address that libcurl tries, whatever name led to the address. */
+/* Called with each address that libcurl tries, whatever name led to the address. libcurl itself
+ * would make a socket that a program started by us inherits. */
 static curl_socket_t on_address(void *arg, curlsocktype purpose, struct curl_sockaddr *a)
 {
     struct http_fetch *f = arg;
 
     (void)purpose;
-    f->barred = !reach_has_address(f->reach, &a->addr);
+    f->barred = f->reach && !reach_has_address(f->reach, &a->addr);
     return f->barred ? CURL_SOCKET_BAD : socket(a->family, a->socktype | SOCK_CLOEXEC, a->protocol);
 }
 
@@ -287,7 +288,7 @@ static void set_options(struct http_fetch *f, const struct http_fetch_spec *spec
     f->barred = f->reach && !reach_has_url(f->reach, f->url);
     /* Without a URL the transfer fails. */
     curl_easy_setopt(f->easy, CURLOPT_URL, f->barred ? NULL : f->url);
-    curl_easy_setopt(f->easy, CURLOPT_OPENSOCKETFUNCTION, f->reach ? on_address : NULL);
+    curl_easy_setopt(f->easy, CURLOPT_OPENSOCKETFUNCTION, on_address);
     curl_easy_setopt(f->easy, CURLOPT_OPENSOCKETDATA, f);
     curl_easy_setopt(f->easy, CURLOPT_HTTPHEADER, f->headers);
     curl_easy_setopt(f->easy, CURLOPT_ERRORBUFFER, f->why);

@@ -4,6 +4,7 @@
 
 #include "base/buf.h"
 #include "base/file.h"
+#include "base/libc.h"
 #include "base/mem.h"
 #include "io/kin.h"
 
@@ -125,6 +126,8 @@ static int become(const struct service *service, const char *program, char *cons
     snprintf(text, sizeof text, "%d:%d:%ju", handover, old, (uintmax_t)kin_limit());
     setenv(variable, text, 1);
     service_restore_variables(service);
+    /* What libraries opened does not go to the new program, either. */
+    close_range(3, UINT_MAX, CLOSE_RANGE_CLOEXEC);
     fcntl(handover, F_SETFD, 0);
     execv(program, words);
     int code = -errno;

@@ -146,6 +146,33 @@ test('a call at a server of one session ends where it began, whatever else ends 
   await until('the end of all but the process that the lists come from', () => family.filter(isAlive).length === 1);
 });
 
+// libcurl's sockets went to the new program, which knew nothing of them: their number grew with each upgrade, and for
+// the servers the connections of the old one never ended.
+test('connections to HTTP servers end with the daemon that made them', async (t) => {
+  const open = new Set();
+  const upstream = http.createServer({ keepAliveTimeout: 600_000 }, (request, response) => {
+    let text = '';
+    request.on('data', (d) => { text += d; }).on('end', () => {
+      const { id, method } = text ? JSON.parse(text) : {};
+      if (id === undefined) return response.writeHead(request.method === 'POST' ? 202 : 405).end();
+      const result = method === 'initialize' ? { protocolVersion: '2025-06-18', capabilities: { tools: {} }, serverInfo: { name: 'u', version: '1' } }
+        : method === 'tools/list' ? { tools: [{ name: 't', inputSchema: { type: 'object' } }] } : { content: [{ type: 'text', text: 'done' }] };
+      return response.writeHead(200, { 'Content-Type': 'application/json' }).end(JSON.stringify({ jsonrpc: '2.0', id, result }));
+    });
+  }).on('connection', (socket) => { open.add(socket); socket.on('close', () => open.delete(socket)).on('error', () => {}); });
+  await new Promise((resolve) => { upstream.listen(0, '127.0.0.1', resolve); });
+  t.after(() => { upstream.close(); upstream.closeAllConnections(); });
+  const server = await serve(t, { servers: { s: { url: `http://127.0.0.1:${upstream.address().port}/mcp` } } });
+  const client = await new HttpClient(server.url).connect();
+  await client.waitFor('s__t');
+  const before = [...open];
+  assert.ok(before.length > 0);
+  await upgraded(server);
+  await oldIsGone(server);
+  await until('the end of the old connections', () => !before.some((socket) => open.has(socket)), 5000);
+  assert.equal(await client.text('s__t'), 'done');
+});
+
 // The new daemon forgot the servers that the old one still had: their memory leaked, which only a sanitizer sees.
 test('a daemon that is stopped while the one before it still works ends all of it', async (t) => {
   const log = path.join(tempDir(), 'calls');
