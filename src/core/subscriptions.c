@@ -306,19 +306,50 @@ static void collect(const struct provider *p, struct map *uris)
     }
 }
 
-/* The subscriptions are collected first: a standing call may end while the provider is told. */
-void subscriptions_provider_ready(struct provider *p)
+/* The subscriptions were collected first: a standing call may end while the provider is told. */
+static void tell_all(struct provider *p, bool level, struct map *uris)
 {
-    struct map uris = {0};
     size_t at = 0;
     struct span uri;
 
-    collect(p, &uris);
-    if (p->log_rank < LOG_RANK_NONE)
+    if (level)
         tell_provider(p, OP_SET_LEVEL, "level", span_str(p->log_word), true);
-    while (map_next(&uris, &at, &uri, NULL))
+    while (map_next(uris, &at, &uri, NULL))
         tell_provider(p, OP_SUBSCRIBE, "uri", uri, true);
-    map_fini(&uris);
+    map_fini(uris);
+}
+
+void subscriptions_provider_ready(struct provider *p)
+{
+    struct map uris = {0};
+
+    collect(p, &uris);
+    tell_all(p, p->log_rank < LOG_RANK_NONE, &uris);
+}
+
+void subscriptions_hand_over(struct provider *from, struct provider *to)
+{
+    bool level = from->log_rank < to->log_rank;
+    struct map uris = {0};
+
+    LIST_EACH (&from->router->standing, it) {
+        struct call *c = LIST_ENTRY(it, struct call, standing);
+        size_t at = 0;
+        void *s;
+        bool sees = view_has(c->view, to);
+        while (sees && map_next(&c->uris, &at, NULL, &s)) {
+            struct subscription *one = s;
+            if (one->provider != from)
+                continue;
+            one->provider = to;
+            map_put(&uris, own_uri(one), one);
+        }
+    }
+    if (level) {
+        to->log_rank = from->log_rank;
+        snprintf(to->log_word, sizeof to->log_word, "%s", from->log_word);
+    }
+    tell_all(to, level, &uris);
 }
 
 static bool forget_one(struct call *standing, const struct provider *p)

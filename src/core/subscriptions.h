@@ -39,6 +39,10 @@ bool subscriptions_remove(struct call *standing, struct span uri);
 enum { LOG_RANK_NONE = 8 };
 void subscriptions_want_log(struct router *r, struct view *v, int rank, const char *word);
 
+/* Another instance takes a provider's place: the subscriptions of consumers that see `to` move
+ * there, and the log level is wanted from it too. It is told at once, or when it is ready. */
+void subscriptions_hand_over(struct provider *from, struct provider *to);
+
 /* The consumer's roots changed: told to the providers that serve this consumer alone. */
 void subscriptions_roots_changed(struct call *standing);
 

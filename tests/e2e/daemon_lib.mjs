@@ -50,19 +50,20 @@ export function home(t, config) {
   };
 }
 
-/** A server whose tool writes a line into a file for each call, and that has one resource. */
+/** A server whose tool writes a line into a file for each call, and that has one resource, which changes with each. */
 export function counting(log) {
   const script = path.join(tempDir(), 'counting.cjs');
   fs.writeFileSync(script, `
     const fs = require('fs');
     const send = (m) => process.stdout.write(JSON.stringify({ jsonrpc: '2.0', ...m }) + '\\n');
     const uri = 'count://all';
-    let subscribed = false;
+    let subscribed = false, level;
     const answers = {
       initialize: ({ protocolVersion }) => ({ protocolVersion, capabilities: { tools: {}, resources: { subscribe: true }, logging: {} }, serverInfo: { name: 'n', version: '1' } }),
       'tools/list': () => ({ tools: [{ name: 'count', inputSchema: { type: 'object' } }] }),
       'resources/list': () => ({ resources: [{ uri, name: 'all' }] }),
       'resources/subscribe': () => { subscribed = true; return {}; },
+      'logging/setLevel': (params) => { level = params.level; return {}; },
     };
     require('readline').createInterface({ input: process.stdin }).on('line', (line) => {
       const { id, method, params } = JSON.parse(line);
@@ -71,6 +72,7 @@ export function counting(log) {
         fs.appendFileSync(process.argv[2], JSON.stringify(params.arguments) + '\\n');
         setTimeout(() => {
           if (subscribed) send({ method: 'notifications/resources/updated', params: { uri } });
+          if (level) send({ method: 'notifications/message', params: { level, data: 'counts' } });
           send({ id, result: { content: [{ type: 'text', text: 'counted' }] } });
         }, params.arguments.ms || 0);
       } else send({ id, result: answers[method] ? answers[method](params) : {} });

@@ -5,6 +5,7 @@
 
 #include "base/log.h"
 #include "base/mem.h"
+#include "core/subscriptions.h"
 #include "hub/graph/instance.h"
 #include "hub/graph/server.h"
 #include "hub/graph/variant.h"
@@ -174,6 +175,20 @@ static void end_instance(const struct bridge *b, struct instance *i)
         instance_let_go(i, b->stopping ? 0 : PATIENCE_MS);
 }
 
+/* Subscriptions at an instance that leaves go to those that the consumers see now. */
+static void move_subscriptions(const struct bridge_server *s, struct instance *from)
+{
+    struct provider *second = s->legacy ? bridge_server_legacy_core(s) : NULL;
+
+    if (!from)
+        return;
+    subscriptions_hand_over(instance_provider(from), bridge_server_core(s));
+    if (second)
+        subscriptions_hand_over(instance_provider(from), second);
+    if (second && subscriptions_any(second))
+        provider_want(second);
+}
+
 /* The shared instance knows its lists and speaks the stateless era: do sessions of the initialize
  * era get another instance? Not if each session has its own, or if such an instance failed. */
 static bool wants_legacy(const struct bridge_server *s)
@@ -196,6 +211,7 @@ static void give_up_legacy(struct bridge_server *s)
     call_hand_over(failed, bridge_server_core(s), false);
     struct instance *before = take_legacy(s);
     bridge_arrange(s->bridge);
+    move_subscriptions(s, before);
     end_instance(s->bridge, before);
 }
 
@@ -340,6 +356,8 @@ static void take_place(struct bridge_server *s)
     if (wants_legacy(s))
         add_legacy(s);
     bridge_arrange(s->bridge);
+    move_subscriptions(s, legacy);
+    move_subscriptions(s, before);
     end_instance(s->bridge, legacy);
     end_instance(s->bridge, before);
     bridge_tell_watches(s->bridge);

@@ -186,6 +186,50 @@ static void test_a_removed_provider_is_forgotten(void **state)
     end(&x);
 }
 
+/* A server is replaced by another one: consumers that see the other one notice nothing. */
+static void test_a_successor_is_told_what_the_one_before_knew(void **state)
+{
+    struct fixture x;
+    struct fake *next = MEM_NEW(struct fake);
+    struct view *own = view_new("own", NULL);
+
+    (void)state;
+    begin(&x);
+    fake_init(next, &x.stage, "next");
+    struct call *a = attach(&x.ann), *b = attach(&x.bob);
+    struct call *c = router_attach(x.stage.router, &x.bob.peer, own, 0, &x.bob);
+    view_add(own, &x.fake.core, NULL);
+    subscriptions_note(a, &x.fake.core, SPAN("file:///a"), SPAN("file:///a"));
+    subscriptions_note(b, &x.fake.core, SPAN("file:///a"), SPAN("file:///a"));
+    subscriptions_note(c, &x.fake.core, SPAN("file:///b"), SPAN("file:///b"));
+    subscriptions_want_log(x.stage.router, x.view, 1, "info");
+    provider_want(&next->core);
+    provider_up(&next->core);
+    view_add(x.view, &next->core, NULL);
+    stage_wait(&x.stage, 1000);
+    finish_open(&x);
+    x.stage.account.n = 0;
+
+    subscriptions_hand_over(&x.fake.core, &next->core);
+    assert_account(&x.stage, "next open 5 info\nnext open 6 file:///a\n");
+    assert_false(subscriptions_uri(a, &x.fake.core, SPAN("file:///a")).p);
+    assert_true(subscriptions_uri(a, &next->core, SPAN("file:///a")).p);
+    assert_true(subscriptions_uri(b, &next->core, SPAN("file:///a")).p);
+    assert_false(subscriptions_uri(c, &next->core, SPAN("file:///b")).p); /* does not see it */
+    subscriptions_hand_over(&x.fake.core, &next->core);
+    assert_account(&x.stage, "");
+
+    while (!list_empty(&next->core.open))
+        finish_call(LIST_FIRST(&next->core.open, struct call, in_provider), "{}");
+    call_cancel_all(&x.ann.peer);
+    call_cancel_all(&x.bob.peer);
+    x.stage.account.n = 0;
+    fake_fini(next);
+    mem_free(next);
+    view_free(own);
+    end(&x);
+}
+
 static struct client *leaver;
 
 static void make_leave(struct fake *f, struct call *c, const struct request *request)
@@ -423,6 +467,7 @@ int main(void)
         cmocka_unit_test(test_calls_wait_for_confirmation),
         cmocka_unit_test(test_the_last_to_leave_unsubscribes),
         cmocka_unit_test(test_a_removed_provider_is_forgotten),
+        cmocka_unit_test(test_a_successor_is_told_what_the_one_before_knew),
         cmocka_unit_test(test_a_consumer_leaves_while_its_subscriptions_are_told),
         cmocka_unit_test(test_what_one_consumer_may_subscribe_to_is_limited),
         cmocka_unit_test(test_log_levels_only_get_more_verbose),
