@@ -419,18 +419,20 @@ static int list(const struct args *a)
 
 /* --- revoke --- */
 
-static int take_out(const struct config *c, const char *name, struct err *err)
+/* Takes the token out of the list in the state folder or, if that does not have it, out of the
+ * configuration. `*file` gets the path, which the caller frees. */
+static int take_out(const struct config *c, const char *name, char **file, struct err *err)
 {
-    int code = -ENOENT;
+    int code = err_set(err, -ENOENT, "there is no file with the token '%s'", name);
 
-    if (c->file && strcmp(c->file, "-") != 0)
-        code = edit_file(c->file, true, name, SPAN_EMPTY, err);
-    if (code != -ENOENT || !token_file_exists())
+    *file = token_file_exists() ? token_file_path() : NULL;
+    if (*file)
+        code = edit_file(*file, false, name, SPAN_EMPTY, err);
+    if (code != -ENOENT || !c->file || strcmp(c->file, "-") == 0)
         return code;
-    char *path = token_file_path();
-    code = edit_file(path, false, name, SPAN_EMPTY, err);
-    mem_free(path);
-    return code;
+    mem_free(*file);
+    *file = mem_str(c->file);
+    return edit_file(*file, true, name, SPAN_EMPTY, err);
 }
 
 static int revoke_token(const struct args *a, const char *name)
@@ -438,15 +440,18 @@ static int revoke_token(const struct args *a, const char *name)
     struct config *c = args_load_config(a);
     struct buf out = {0};
     struct err err = {0};
+    char *file = NULL;
 
     if (!c)
         return CMD_USAGE;
-    int code = has_token(c, name) ? take_out(c, name, &err)
+    int code = has_token(c, name) ? take_out(c, name, &file, &err)
                                   : err_set(&err, -ENOENT, "there is no token '%s'", name);
     if (code) {
         cmd_error(a->command, "%s", err.text);
-        cmd_hint(has_token(c, name) ? "take the token out of the file by hand"
-                                    : "'rialto token list' shows them");
+        if (file)
+            cmd_hint("take the token out of %s by hand", file);
+        else
+            cmd_hint("'rialto token list' shows them");
     } else {
         buf_printf(&out, "The token '%s' is revoked.\n", name);
         cmd_print(&out);
@@ -455,6 +460,7 @@ static int revoke_token(const struct args *a, const char *name)
                      "add NAME' makes another");
         tell_daemon(a, c);
     }
+    mem_free(file);
     config_free(c);
     return code ? CMD_FAILED : CMD_FINE;
 }

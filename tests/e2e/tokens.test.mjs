@@ -172,6 +172,23 @@ test('where the configuration cannot be written, the state folder has the tokens
   assert.equal(await run.status(null), 401);
 });
 
+// The configuration was tried first, and only "not there" led on to the list: with a file in TOML, which is not edited,
+// a token that `add` had put into the list could not be revoked, and the hint sent people to a file without it.
+test('a token of the list in the state folder is revoked whatever form the configuration has', async () => {
+  const dir = tempDir(), file = path.join(dir, 'config.toml');
+  fs.writeFileSync(file, `[servers.a]\ncommand = "x"\n[[auth.tokens]]\nname = "old"\nhash = "sha256:${'0'.repeat(64)}"\n`);
+  const run = (...args) => rialto(['token', ...args, '-c', file], { env: { XDG_STATE_HOME: dir, XDG_RUNTIME_DIR: dir } });
+  const made = await run('add', 'me', '--json');
+  assert.equal(made.code, 0, made.stderr);
+  assert.equal(JSON.parse(made.stdout).file, path.join(dir, 'rialto/tokens.yaml'));
+  const revoked = await run('revoke', 'me');
+  assert.equal(revoked.code, 0, revoked.stderr);
+  const old = await run('revoke', 'old');
+  assert.equal(old.code, 1);
+  assert.ok(old.stderr.includes(`hint: take the token out of ${file} by hand`), old.stderr);
+  assert.deepEqual(JSON.parse((await run('list', '--json')).stdout).map((token) => token.name), ['old']);
+});
+
 // What the configuration refused went into the state folder's list, which nobody checked: after one wrong option, no
 // command could use the configuration any more.
 test('a token with a wrong option is not made', async (t) => {
