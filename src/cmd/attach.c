@@ -7,6 +7,7 @@
 
 #include <errno.h>
 #include <fcntl.h>
+#include <limits.h>
 #include <poll.h>
 #include <signal.h>
 #include <stdio.h>
@@ -195,6 +196,7 @@ static void become_daemon(const struct shim_options *o, int log, int ready)
     dup2(null, STDIN_FILENO);
     dup2(ready, STDOUT_FILENO);
     dup2(log >= 0 ? log : null, STDERR_FILENO);
+    close_range(STDERR_FILENO + 1, UINT_MAX, 0); /* what the host left open for its programs */
     execv(o->daemon[0], o->daemon);
     dprintf(STDERR_FILENO, "rialto stdio: cannot start %s: %s\n", o->daemon[0], strerror(errno));
     _exit(1);

@@ -30,6 +30,20 @@ test('hosts share one daemon and one set of servers, and leave nothing behind', 
   await until('no shim', async () => (await h.daemons())[0].shims === 0);
 });
 
+// The daemon outlives the host. What the host had open by accident (a socket, a file of its own) stayed open with it:
+// a port that was still taken, or a disk that could not be unmounted.
+test('the daemon keeps nothing open that the host had', async (t) => {
+  const h = home(t, one);
+  const held = path.join(h.dir, 'held');
+  const fd = fs.openSync(held, 'w');
+  const c = await h.host([], { stdio: ['pipe', 'pipe', 'pipe', fd] }).connect();
+  fs.closeSync(fd);
+  const [daemon] = await h.daemons();
+  const open = (pid) => fs.readdirSync(`/proc/${pid}/fd`).map((n) => { try { return fs.readlinkSync(`/proc/${pid}/fd/${n}`); } catch { return ''; } });
+  assert.ok(open(c.child.pid).includes(held), 'the shim has it from the host');
+  assert.ok(!open(daemon.pid).includes(held), 'and the daemon does not');
+});
+
 test('twenty shims at the same instant start one daemon', async (t) => {
   const h = home(t, one);
   fs.mkdirSync(path.join(h.runtime, 'rialto'), { recursive: true, mode: 0o700 });
