@@ -3,9 +3,11 @@
 #include "base/mem.h"
 #include "cmd/args.h"
 #include "cmd/commands.h"
+#include "cmd/doctor/heard.h"
 #include "config/load.h"
-#include "config/secret.h"
+#include "config/variables.h"
 #include "hub/auth/gate.h"
+#include "hub/graph/server.h"
 #include "hub/tls_files.h"
 #include "wire/json_out.h"
 
@@ -110,52 +112,52 @@ static bool is_program(const char *command)
     return false;
 }
 
-static void fill_pairs(struct secrets *secrets, const struct config_pairs *pairs,
-                       struct buf *missing)
+/* Whatever a daemon would leave the server out for: it is planned as there. */
+static void check_plan(const struct config *c, const struct config_server *s,
+                       struct secrets *secrets, const struct heard *heard, const char *key,
+                       struct problems *problems)
 {
-    for (size_t i = 0; i < pairs->n; i++) {
-        BUF_SCOPED filled = {0};
-        secrets_fill(secrets, pairs->items[i].value, &filled, missing);
-    }
-}
+    BUF_SCOPED missing = {0};
+    const char *said;
+    struct server_plan *plan = server_plan_for_callers(c, s, secrets, &missing);
 
-/* Append the names of variables in the entry that have no value anywhere. */
-static void find_missing(struct secrets *secrets, const struct config_server *s,
-                         struct buf *missing)
-{
-    BUF_SCOPED filled = {0};
-
-    for (size_t i = 0; i < s->args.n; i++)
-        secrets_fill(secrets, s->args.items[i], &filled, missing);
-    if (s->url)
-        secrets_fill(secrets, s->url, &filled, missing);
-    fill_pairs(secrets, &s->env, missing);
-    fill_pairs(secrets, &s->headers, missing);
+    /* The project is known only when a host comes. */
+    if (missing.n && !span_is(buf_view(&missing), VARIABLES_PROJECT))
+        problems_add(problems, PROBLEM_WARNING, (struct place){0}, key,
+                     "no value for %s here (not in the secrets, not in the environment); a host "
+                     "that runs 'rialto stdio' may bring it",
+                     buf_cstr(&missing));
+    else if (!plan && (said = heard_error(heard, s->alias)))
+        problems_add(problems, PROBLEM_WARNING, (struct place){0}, key, "%s", said);
+    for (size_t i = 0; (said = heard_complaint(heard, s->alias, i)); i++)
+        problems_add(problems, PROBLEM_WARNING, (struct place){0}, key, "%s", said);
+    server_plan_drop(plan);
 }
 
 /* Warnings, not errors: the file may be for another machine, or another user. */
 static void check_surroundings(const struct config *c, struct problems *problems)
 {
+    struct config served = *c; /* as a daemon has it, which serves no single project */
     struct secrets *secrets = secrets_new(c);
+    struct heard *heard = heard_new();
 
+    served.project = NULL;
+    log_set_muted(true);
+    log_set_listener(heard_line, heard);
     for (size_t i = 0; i < c->servers.n; i++) {
         const struct config_server *s = &c->servers.items[i];
-        BUF_SCOPED key = {0}, missing = {0};
+        BUF_SCOPED key = {0};
         if (!s->enabled)
             continue;
         buf_printf(&key, "servers.%s", s->alias);
         if (s->command && !strchr(s->command, '$') && !is_program(s->command))
             problems_add(problems, PROBLEM_WARNING, (struct place){0}, buf_cstr(&key),
                          "there is no program '%s' here", s->command);
-        if (s->origin != ORIGIN_AGENT)
-            find_missing(secrets, s, &missing);
-        if (missing.n)
-            problems_add(
-                problems, PROBLEM_WARNING, (struct place){0}, buf_cstr(&key),
-                "no value for %s here (not in the secrets, not in the environment); a host "
-                "that runs 'rialto stdio' may bring it",
-                buf_cstr(&missing));
+        check_plan(&served, s, secrets, heard, buf_cstr(&key), problems);
     }
+    log_set_listener(NULL, NULL);
+    log_set_muted(false);
+    heard_free(heard);
     secrets_free(secrets);
 }
 

@@ -274,6 +274,25 @@ test('check warns of programs that are not there and of values that nobody has',
   assert.doesNotMatch(rich.stdout, /no value/);
 });
 
+// Only args, url, env and headers were looked at: 'serve' left a server out for its folder, its env_file or the secret of
+// its client, and 'check' had said that all was fine.
+test('check warns of whatever serve would leave a server out for', async () => {
+  const file = writeConfig(tempDir(), {
+    servers: {
+      folder: { ...fake(), cwd: '${RIALTO_TEST_NO_FOLDER}' }, words: { ...fake(), env_file: '/nowhere/.env' },
+      client: { url: 'https://127.0.0.1:1/mcp', auth: { client_id: 'i', client_secret: '${RIALTO_TEST_NO_SECRET}' } },
+      project: { ...fake(), scope: 'project', args: ['${PROJECT}'] },
+    },
+  });
+  const { code, stdout, stderr } = await rialto(['check', '-c', file]);
+  assert.equal(code, 0, stdout);
+  assert.match(stdout, /servers\.folder[^\n]*no value for RIALTO_TEST_NO_FOLDER/);
+  assert.match(stdout, /servers\.words[^\n]*is left out: [^\n]*\/nowhere\/\.env/);
+  assert.match(stdout, /servers\.client[^\n]*no value for RIALTO_TEST_NO_SECRET/);
+  assert.doesNotMatch(stdout, /servers\.project/);
+  assert.equal(stderr, '');
+});
+
 test('status names the secret that is missing; calls -f shows arguments and results; the banner', async (t) => {
   const server = await serve(t, {
     servers: { alpha: fake('--name', 'alpha'), poor: { ...fake('--name', 'poor'), env: { KEY: '${RIALTO_TEST_NO_SUCH_KEY}' } } },

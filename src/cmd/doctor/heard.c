@@ -1,5 +1,5 @@
 /* Collects log lines for each server: its output on stderr, warnings, the last error. Called by
- * start.c of this folder, which sets heard_line as the log's listener. */
+ * start.c of this folder and by cmd/check.c, which set heard_line as the log's listener. */
 #include "cmd/doctor/heard.h"
 
 #include "base/map.h"
