@@ -4,12 +4,6 @@
 #include "base/mem.h"
 #include "config/check.h"
 
-static bool is_given(const struct value *map, const char *key)
-{
-    const struct value *v = value_get(map, key);
-    return v && v->type != VALUE_NULL;
-}
-
 static const char *wrong_range(const char *range)
 {
     struct json_iter it = json_iter(span_str(range));
@@ -31,19 +25,19 @@ static const char *wrong_range(const char *range)
 
 static const char *wrong_rule(const struct value *v, const struct config_rule *rule)
 {
-    static const char *const keys[] = {"server", "tool", "argument", "then"};
-    static const char *const tests[] = {"matches", "in", "range", "outside", "absent"};
-    size_t given = 0, tested = 0;
+    static const char *const keys[] = {"server", "tool", "argument", "then", "absent"};
+    static const char *const tests[] = {"matches", "in", "range", "outside"};
+    size_t given = 0, tested = rule->absent; /* "absent: false" says nothing */
 
     for (size_t i = 0; i < COUNT_OF(keys); i++)
         given += value_get(v, keys[i]) != NULL;
     for (size_t i = 0; i < COUNT_OF(tests); i++) {
         given += value_get(v, tests[i]) != NULL;
-        tested += is_given(v, tests[i]);
+        tested += value_get(v, tests[i]) != NULL;
     }
     if (given != v->n)
         return "a rule with a key that is not known is not understood";
-    if (!is_given(v, "then"))
+    if (!value_get(v, "then"))
         return "expected the key 'then' with allow, deny or ask";
     if (tested && !rule->argument)
         return "expected the key 'argument', which says what is compared";

@@ -291,7 +291,7 @@ const struct schema_row schema_rows[] = {
              "path-prefix guards become such rules."},
     {"rules.*.absent", SCHEMA_BOOL, RULE(absent), .preset = "false", .needs_value = true,
      .help = "With true: matches if the argument is not there."},
-    {"rules.*.then", SCHEMA_WORD, RULE(then), .words = then_words,
+    {"rules.*.then", SCHEMA_WORD, RULE(then), .words = then_words, .needs_value = true,
      .help = "What is done with a call that matches."},
 
     /* --- servers --- */

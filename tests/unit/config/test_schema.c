@@ -482,6 +482,7 @@ static void test_keys_that_keep_out_have_values(void **state)
         "rules: [{argument: /a, range: , then: allow}]",
         "rules: [{argument: /a, outside: , then: allow}]",
         "rules: [{argument: /a, absent: , then: allow}]",
+        "rules: [{tool: a, then: }]",
     };
 
     (void)state;
@@ -700,6 +701,7 @@ static void test_other_checks(void **state)
 }
 
 /* The output of `rialto config` reads back to the same configuration, and hides secrets. */
+/* A rule is written with "absent: false" beside its test, and that is the same as without it. */
 static void test_dump(void **state)
 {
     (void)state;
@@ -707,7 +709,12 @@ static void test_dump(void **state)
                                    "servers:\n"
                                    "  a: {command: x, args: [a, ''], allow: ['*'], timeout: 90s}\n"
                                    "  b: {command: y, enabled: false, cwd: /z, queue: 5}\n"
-                                   "limits: {message: 3MiB}\nlog: {format: json}\n");
+                                   "limits: {message: 3MiB}\nlog: {format: json}\n"
+                                   "rules:\n"
+                                   "  - {server: a, then: deny}\n"
+                                   "  - {tool: t, argument: /a, in: [x, 1], then: ask}\n"
+                                   "  - {argument: /b, matches: 'x*', absent: false, then: deny}\n"
+                                   "  - {argument: /c, absent: true, then: allow}\n");
     struct arena a = {0};
     struct buf yaml = {0};
 
