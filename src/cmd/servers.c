@@ -140,6 +140,10 @@ static int begin(struct args *a, struct server_options *o, const char **scope, i
     const char *name = a->rest_n ? check_alias(span_str(a->rest[0])) : NULL;
     if (wrong)
         cmd_error(a->command, "there is no scope '%s': user, local or project", wrong);
+    else if (*scope && a->config)
+        cmd_error(a->command, "--scope and --config both name a file; give one of them");
+    else if (a->config && strcmp(a->config, "-") == 0)
+        cmd_error(a->command, "the standard input cannot be edited; name a file");
     else if (!a->rest_n)
         cmd_error(a->command, "which server? Give its name");
     else if (name)

@@ -76,6 +76,23 @@ test('add-json refuses an entry whose bounds it cannot write', async () => {
   assert.equal((await h.run('add-json', 'files', JSON.stringify({ ...entry, argGuards: [] }))).code, 0, 'no bounds at all');
 });
 
+// "-" is the standard input for commands that read; 'add' made a file of that name. And of -s and -c the second was
+// ignored without a word, so that the server was in another file than the one that was named.
+test('which file is edited is said once, and is a file', async () => {
+  const h = home();
+  for (const [args, why] of [
+    [['add', 'x', '-c', '-', '--', 'y'], /the standard input cannot be edited/],
+    [['remove', 'x', '-c', '-'], /the standard input cannot be edited/],
+    [['add', 'x', '-s', 'user', '-c', 'F', '--', 'y'], /--scope and --config both name a file/],
+    [['add-json', 'x', '-c', 'F', '-s', 'project', '{"command":"y"}'], /--scope and --config both name a file/],
+  ]) {
+    const { code, stderr } = await h.run(...args);
+    assert.equal(code, 2, `${args}`);
+    assert.match(stderr, why);
+  }
+  assert.deepEqual(fs.readdirSync(h.dir).filter((f) => f === '-' || f === 'F'), []);
+});
+
 const samples = {
   'rialto.yaml': '# mine\nlisten: 127.0.0.1:0   # a free one\n\nservers:\n  # the first\n  a:\n    command: x  # why\n\n  b: {command: y}\n\n# the end\nnames: bare\n',
   'rialto.json': '{\n  // mine\n  "listen": "127.0.0.1:0", /* a free one */\n  "servers": {\n    "a": {"command": "x"}, // why\n    "b": {"command": "y"},\n  },\n}\n',
