@@ -169,7 +169,11 @@ static void take_tools(struct importing *im, struct value *server, struct value 
     }
     if (v->type == VALUE_LIST && !all)
         offer_none(im, server, v);
-    else if (all || (im->host && im->host->format == EDIT_TOML))
+    bool approvals = v->type != VALUE_LIST && im->host && im->host->format == EDIT_TOML;
+    if (approvals && v->n)
+        import_say(im, PROBLEM_WARNING, server, v,
+                   "left out: approvals are not carried over; see servers.*.approve");
+    if (all || approvals)
         value_remove(server, v);
 }
 

@@ -32,16 +32,13 @@ static void put_secret(struct buf *out, struct span id)
     buf_char(out, '}');
 }
 
-/* Variables of editors, and what each becomes. */
+/* Variables of editors, and what each becomes; NULL: it has no meaning here. */
 static const struct known {
     const char *name;
     const char *becomes;
-    const char *warning;
 } known[] = {
-    {"workspaceFolder", "${PROJECT}", NULL}, /* the server gets scope: project */
-    {"userHome", "${HOME}", NULL},
-    {"pathSeparator", "/", NULL},
-    {"/", "/", NULL},
+    {"workspaceFolder", "${PROJECT}"}, /* the server gets scope: project */
+    {"workspaceFolderBasename", NULL}, {"userHome", "${HOME}"}, {"pathSeparator", "/"}, {"/", "/"},
 };
 
 static const struct known *find_known(struct span name)
@@ -62,11 +59,8 @@ static void put_replacement(struct importing *im, struct buf *out, const struct 
 {
     const struct known *k = find_known(var->name);
 
-    if (k) {
+    if (k && k->becomes) {
         buf_str(out, k->becomes);
-        if (k->warning)
-            import_say(im, PROBLEM_WARNING, server, member, "'" SPAN_FMT "' %s",
-                       SPAN_ARG(var->whole), k->warning);
     } else if (is_input(var->name)) {
         size_t start = out->n;
         put_secret(out, span_from(var->name, 6));
@@ -78,11 +72,23 @@ static void put_replacement(struct importing *im, struct buf *out, const struct 
         /* ${env:NAME} and ${NAME} are ours as well. */
         buf_span(out, var->whole);
         size_t colon = span_find(var->name, ':');
-        if (colon < var->name.n && !span_starts(var->name, SPAN("env:")) &&
-            !span_starts(span_from(var->name, colon), SPAN(":-")))
+        bool foreign = colon < var->name.n && !span_starts(var->name, SPAN("env:")) &&
+                       !span_starts(span_from(var->name, colon), SPAN(":-"));
+        if (k || foreign)
             import_say(im, PROBLEM_WARNING, server, member, "'" SPAN_FMT "' has no meaning here",
                        SPAN_ARG(var->whole));
     }
+}
+
+/* Files whose content this host puts into a text, {file:PATH}, are not read here. */
+static void tell_file(struct importing *im, struct span text, const struct value *server,
+                      const struct value *member)
+{
+    if (im->host && im->host->variables == HOST_ENV_BRACES && span_starts(text, SPAN("{file:")) &&
+        span_find(text, '}') < text.n)
+        import_say(im, PROBLEM_WARNING, server, member,
+                   "{file:PATH} is not read here: put what is in the file into a secret, and its "
+                   "${NAME} here");
 }
 
 /* The length of a variable in this host's own form ($X, {env:X}, ${{ secrets.X }}) at the start of
@@ -137,6 +143,7 @@ static void rewrite(struct importing *im, struct value *v, const struct value *s
             put_replacement(im, &out, &var, server, member);
             n = var.whole.n;
         } else {
+            tell_file(im, rest, server, member);
             buf_char(&out, rest.p[0]);
             n = 1;
             continue;

@@ -39,6 +39,22 @@ test('what cannot be carried over is in the comments and on the standard error',
   assert.equal((await rialto(['import', '-q', example('vscode-mcp.json')])).stderr, '');
 });
 
+// These were silent: the text of opencode went to the server as it stands, in place of the token; a tool that Codex asked
+// about ran without a question; and Cursor's variable was one without a value.
+test('what a host fills in or asks for, and nobody does here, is told', async () => {
+  for (const [host, name, text, told] of [
+    ['opencode', 'opencode.json', '{"mcp":{"a":{"type":"remote","url":"https://h/mcp","headers":{"Authorization":"Bearer {file:~/.tok}"}}}}', /headers: \{file:PATH\} is not read here/],
+    ['codex', 'cx.toml', '[mcp_servers.a]\ncommand = "true"\n[mcp_servers.a.tools.rm]\napproval_mode = "prompt"\n', /a\.tools: left out: approvals are not carried over/],
+    ['cursor', 'cur.json', '{"mcpServers":{"a":{"command":"true","args":["${workspaceFolderBasename}"]}}}', /args: '\$\{workspaceFolderBasename\}' has no meaning here/],
+  ]) {
+    const file = writeConfig(tempDir(), text, name);
+    const { code, stdout, stderr } = await rialto(['import', '--host', host, file]);
+    assert.equal(code, 0, stderr);
+    assert.match(stderr, told);
+    assert.match(stdout.split('\n').filter((line) => line.startsWith('#')).join(' '), told, 'in the comments, too');
+  }
+});
+
 test('a file with errors is not imported: status 2, nothing written', async () => {
   const file = writeConfig(tempDir(), { mcpServers: { a: { command: 5 } } }, 'mcp.json');
   const out = path.join(tempDir(), 'rialto.yaml');
