@@ -15,6 +15,13 @@ test('the references of keys and errors are as tools/reference writes them', asy
   assert.equal(code, 0, stderr);
 });
 
+// What servers.*.auth.grant takes needs a second line: that went into the text, and its choices with it.
+test('all of what a key takes is in its heading, and its choices are a list', () => {
+  const text = read('docs/configuration.md');
+  for (const [, key, kind] of text.matchAll(/^\*\*`(.+)`\*\*: (.*)$/gm)) assert.doesNotMatch(kind, /,\s*$/, key);
+  assert.match(text, /auth\.grant`\*\*: authorization_code, .* or token-exchange {2}\nWho signs in\.\n- `authorization_code`: /);
+});
+
 test('tools/reference finds a message that has no place, and a reason that is not explained', async () => {
   const dir = tempDir();
   for (const name of ['src', 'tools', 'docs']) fs.cpSync(path.join(root, name), path.join(dir, name), { recursive: true });
