@@ -189,31 +189,49 @@ bool subscriptions_pending(const struct call *standing)
     return false;
 }
 
+/* The provider has not accepted the subscription: whoever wants it next must ask again. */
+static void forget_refused(const struct provider *p, struct span own)
+{
+    struct span uri;
+
+    LIST_EACH (&p->router->standing, it) {
+        struct call *c = LIST_ENTRY(it, struct call, standing);
+        const struct subscription *s = find(c, p, own, &uri);
+        if (s && !s->pending)
+            forget(c, uri);
+    }
+}
+
 /* The provider has answered the subscription, by accepting or refusing it. Any standing call may
  * end inside an event, so the list is searched again each time. */
-static void settle(struct provider *p, struct span own)
+static void settle(struct provider *p, struct span own, bool refused)
 {
     const struct event settled = {.kind = EVENT_SETTLED, .from = p};
     struct span uri;
     struct call *c;
 
+    if (refused)
+        forget_refused(p, own);
     while ((c = anybody_pending(p->router, p, own))) {
         find(c, p, own, &uri)->pending = false;
+        if (refused)
+            forget(c, uri);
         if (!subscriptions_pending(c))
             c->consumer->verbs->event(c->consumer, c, &settled);
     }
 }
 
-/* A call that the router opened by itself has ended: what it asked for is confirmed. */
+/* A call that the router opened by itself has ended: what it asked for is confirmed, or refused by
+ * an error. What the provider could not answer stays: its next instance is told. */
 static void on_done(struct peer *self, struct call *call, const struct outcome *outcome)
 {
     struct provider *p = call->provider;
 
-    (void)self, (void)outcome;
+    (void)self;
     if (call->goes_first && p->unconfirmed && --p->unconfirmed == 0)
         timer_clear(p->router->timers, &p->confirm);
     if (call->op == OP_SUBSCRIBE)
-        settle(p, span_of(call->name, call->name_n));
+        settle(p, span_of(call->name, call->name_n), outcome->kind == OUTCOME_ERROR);
 }
 
 bool subscriptions_add(struct call *standing, struct span uri)
@@ -238,14 +256,26 @@ void subscriptions_note(struct call *standing, struct provider *p, struct span o
     remember(standing, uri, p, own, false);
 }
 
-/* Has no standing call of this router subscribed to the resource that this consumer calls `uri`? */
+/* Is no other consumer subscribed to the resource, nor about to be? */
+static bool nobody_else_has(const struct call *standing, const struct provider *p, struct span own)
+{
+    LIST_EACH (&p->open, it) {
+        const struct call *c = LIST_ENTRY(it, struct call, in_provider);
+        if (c->op == OP_SUBSCRIBE && c->consumer != standing->consumer &&
+            c->consumer != &p->router->own && span_eq(span_of(c->name, c->name_n), own))
+            return false;
+    }
+    return !anybody_has(standing->router, p, own);
+}
+
+/* The same, for the resource that this consumer calls `uri`. */
 static bool nobody_has(const struct call *standing, struct span uri)
 {
     struct route route;
 
     return !route_find(standing->view, &(struct request){.op = OP_UNSUBSCRIBE, .name = uri},
                        &route) ||
-           !anybody_has(standing->router, route.provider, route.own_name);
+           nobody_else_has(standing, route.provider, route.own_name);
 }
 
 bool subscriptions_remove(struct call *standing, struct span uri)
@@ -257,7 +287,7 @@ bool subscriptions_remove(struct call *standing, struct span uri)
         return nobody_has(standing, uri);
     buf_span(&own, own_uri(s));
     const struct provider *p = forget(standing, uri);
-    return !anybody_has(standing->router, p, buf_view(&own));
+    return nobody_else_has(standing, p, buf_view(&own));
 }
 
 bool subscriptions_any(const struct provider *p)

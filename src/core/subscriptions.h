@@ -25,14 +25,15 @@ bool subscriptions_add(struct call *standing, struct span uri);
  * remembered. */
 const char *subscriptions_refuse(const struct call *standing, struct span uri);
 /* Is a subscription of this standing call not confirmed yet? EVENT_SETTLED follows. A provider may
- * never confirm it: the consumer decides how long to wait. */
+ * never confirm it: the consumer decides how long to wait. One that the provider refuses is
+ * forgotten. */
 bool subscriptions_pending(const struct call *standing);
 /* The provider has accepted a subscription that the consumer opened itself: remember it. `uri` is
  * the resource as the consumer knows it. */
 void subscriptions_note(struct call *standing, struct provider *p, struct span own,
                         struct span uri);
 /* Forget the subscription, if there is one; true if no other consumer of that provider is
- * subscribed to the resource. */
+ * subscribed to the resource, or is opening a subscription to it. */
 bool subscriptions_remove(struct call *standing, struct span uri);
 
 /* Log lines from this rank on (0 = debug ... 7) are wanted from all providers of the view. */

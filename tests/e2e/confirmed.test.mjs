@@ -6,7 +6,7 @@ import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import { HttpClient, serve, sleep, until } from './lib.mjs';
 import { META, MODERN, ModernClient } from './peers.mjs';
-import { listen, readBody } from './upstream_lib.mjs';
+import { listen, RawServer, readBody } from './upstream_lib.mjs';
 
 const LATE_MS = 700;
 const lists = {
@@ -113,3 +113,26 @@ for (const [era, modern, method] of [['stateless', true, 'subscriptions/listen']
     stream.close();
   });
 }
+
+// A server that refused a subscription was taken to have it: the agent got it acknowledged, and no later agent's
+// subscription reached the server.
+test('a subscription that the server refuses is not acknowledged', async (t) => {
+  const raw = new RawServer({
+    initialize: ({ reply }) => reply({ protocolVersion: '2025-11-25', capabilities, serverInfo: { name: 'raw', version: '1' } }),
+    'resources/list': ({ reply }) => reply(lists['resources/list']),
+    'resources/subscribe': ({ message, response, reply }) => (message.params.uri === 'x://b' ? reply({})
+      : response.writeHead(200, { 'Content-Type': 'application/json' }).end(JSON.stringify({ jsonrpc: '2.0', id: message.id, error: { code: -32603, message: 'not that one' } }))),
+  });
+  const { url } = await listen(t, raw.handler);
+  const server = await serve(t, { servers: { s: { url, era: 'legacy' } } });
+  await new ModernClient(server.url).waitFor('s__echo');
+  for (let i = 1; i <= 2; i++) {
+    const stream = await new ModernClient(server.url).listen({ resourceSubscriptions: ['x://a', 'x://b'] });
+    const [{ params }] = await stream.waitFor('notifications/subscriptions/acknowledged');
+    assert.deepEqual(params.notifications, { resourceSubscriptions: ['x://b'] });
+    assert.equal(raw.seen.filter((s) => s.message?.params?.uri === 'x://a').length, i, 'the server is asked each time');
+    stream.close();
+  }
+  const old = await new HttpClient(server.url).connect();
+  assert.equal((await old.request('resources/subscribe', { uri: 'x://a' })).error.message, 'not that one');
+});

@@ -5,6 +5,7 @@ import { createHash } from 'node:crypto';
 import { test } from 'node:test';
 import { exchange, fake, HttpClient, serve, tempDir, until } from './lib.mjs';
 import { agent, greet, page, serveBrowser, Socket } from './browser_lib.mjs';
+import { ModernClient } from './peers.mjs';
 import { listen, RawServer } from './upstream_lib.mjs';
 
 const ping = (client) => client.post({ jsonrpc: '2.0', id: 1, method: 'ping' });
@@ -105,4 +106,36 @@ test('a session that has not subscribed ends nobody else\'s subscription', async
   assert.equal(raw.count('resources/unsubscribe'), 0);
   assert.deepEqual((await ann.request('resources/unsubscribe', { uri: 'x://1' })).result, {});
   assert.equal(raw.count('resources/unsubscribe'), 1, 'the last one');
+});
+
+// An agent that did not wait for the answer to its subscription before it ended it left the bridge with a
+// subscription that the server did not have: nobody else's reached the server any more.
+test('a subscription that ends before it is confirmed mutes nobody', async (t) => {
+  let confirm;
+  const raw = new RawServer({
+    initialize: ({ reply }) => reply({
+      protocolVersion: '2025-11-25', capabilities: { tools: {}, resources: { subscribe: true } }, serverInfo: { name: 'raw', version: '1' },
+    }),
+    'resources/list': ({ reply }) => reply({ resources: [{ uri: 'x://1', name: 'one' }] }),
+    'resources/subscribe': ({ reply }) => { confirm = () => reply({}); },
+    'resources/unsubscribe': ({ reply }) => reply({}),
+  });
+  const { url } = await listen(t, raw.handler);
+  const server = await serve(t, { servers: { far: { url, era: 'legacy' } } });
+  const ann = await new HttpClient(server.url).connect();
+  await ann.waitFor('far__echo');
+  const subscribed = ann.request('resources/subscribe', { uri: 'x://1' });
+  await until('the subscription', () => confirm);
+  assert.deepEqual((await ann.request('resources/unsubscribe', { uri: 'x://1' })).result, {});
+  assert.equal(raw.count('resources/unsubscribe'), 1);
+  confirm();
+  assert.deepEqual((await subscribed).result, {});
+
+  const listening = new ModernClient(server.url).listen({ resourceSubscriptions: ['x://1'] });
+  await until('a subscription of somebody else', () => raw.count('resources/subscribe') === 2);
+  confirm();
+  const stream = await listening;
+  const [{ params }] = await stream.waitFor('notifications/subscriptions/acknowledged');
+  assert.deepEqual(params.notifications.resourceSubscriptions, ['x://1']);
+  stream.close();
 });

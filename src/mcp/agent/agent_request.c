@@ -53,6 +53,15 @@ struct agent_request *agent_requests_find(const struct agent_requests *r, struct
     return NULL;
 }
 
+void agent_requests_unsubscribe(struct agent_requests *r, struct span uri)
+{
+    LIST_EACH (&r->all, it) {
+        struct agent_request *p = LIST_ENTRY(it, struct agent_request, node);
+        if (p->uri_n && span_eq(agent_request_uri(p), uri))
+            p->unsubscribed = true;
+    }
+}
+
 void agent_request_free(struct agent_request *p)
 {
     list_remove(&p->node);

@@ -24,6 +24,7 @@ struct agent_request {
     struct agent_requests *among;
     struct call *call; /* NULL while the call is being opened */
     void *reply;       /* the transport's handle of the request */
+    bool unsubscribed; /* of a subscription: it was ended before it was confirmed */
     size_t id_n, token_n, uri_n;
     char bytes[]; /* the raw id, the raw progress token, the uri of a subscription */
 };
@@ -33,6 +34,8 @@ struct agent_request *agent_requests_add(struct agent_requests *r, const struct 
                                          void *reply, struct span uri);
 /* Find a request by its raw id; NULL: there is none. */
 struct agent_request *agent_requests_find(const struct agent_requests *r, struct span id);
+/* The agent ends its subscription to this resource: those that wait do not count any more. */
+void agent_requests_unsubscribe(struct agent_requests *r, struct span uri);
 void agent_request_free(struct agent_request *p);
 struct span agent_request_id(const struct agent_request *p);
 /* Empty: the agent wants no progress. */

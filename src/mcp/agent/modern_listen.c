@@ -57,8 +57,7 @@ static void subscribe(struct modern_request *r, const struct json_slot *wanted)
         BUF_SCOPED uri = {0};
         if (it.type == JSON_STRING) {
             json_unescape(&uri, it.value);
-            if (subscriptions_add(r->call, buf_view(&uri)))
-                map_put(&r->uris, buf_view(&uri), r);
+            (void)subscriptions_add(r->call, buf_view(&uri));
         }
     }
 }
@@ -114,7 +113,7 @@ static void acknowledge(struct modern_request *r)
     for (size_t i = 0; i < COUNT_OF(topics); i++)
         if (r->listens & topics[i].kinds)
             buf_printf(&members, "\"%s\":true,", topics[i].member);
-    put_names(&members, "resourceSubscriptions", &r->uris);
+    put_names(&members, "resourceSubscriptions", &r->call->uris);
     put_names(&members, "taskIds", &r->tasks);
     if (members.p[members.n - 1] == ',')
         members.n--;
@@ -219,7 +218,7 @@ void modern_listen_event(struct modern_request *r, const struct event *event)
     }
     if (event->kind == EVENT_CHANGED) {
         tell_changed(r, event->changed);
-    } else if (event->kind == EVENT_UPDATED && map_get(&r->uris, event->name)) {
+    } else if (event->kind == EVENT_UPDATED) {
         BUF_SCOPED members = {0};
         json_out_text(&members, "uri", event->name);
         send(r, "notifications/resources/updated", buf_view(&members));
@@ -242,7 +241,6 @@ void modern_listen_ended(struct modern_request *r)
         buf_str(out, "}}");
         a->out->end(a->owner, r->reply, MCP_OUT_FINAL);
     }
-    map_fini(&r->uris);
     map_fini(&r->tasks);
     modern_request_free(r);
 }

@@ -45,7 +45,6 @@ struct modern_request {
 
     unsigned listens; /* of a listen: the item kinds whose changes it reports */
     unsigned changed; /* kinds that changed before the listen was acknowledged */
-    struct map uris;  /* of a listen: the resources (uri -> this request) */
     struct map tasks; /* of a listen: the tasks (id -> this request) */
     char *text;       /* of a listen on a pipe: the message, for another daemon that takes over */
     struct holding held; /* accounts for what a listen keeps, and for `end_bytes` */

@@ -93,7 +93,7 @@ static void on_done(struct peer *self, struct call *call, const struct outcome *
         return;
     struct agent_request *p = call->consumer_data;
     withdraw_asks(s, call);
-    if (call->op == OP_SUBSCRIBE && outcome->kind == OUTCOME_RESULT)
+    if (call->op == OP_SUBSCRIBE && outcome->kind == OUTCOME_RESULT && !p->unsubscribed)
         note_subscription(s, p, call);
     if (outcome->kind == OUTCOME_ERROR)
         elicited_note_error(&s->elicited, outcome->body);
@@ -468,8 +468,11 @@ static void handle_unsubscribe(struct mcp_session *s, const struct mcp_message *
 
     (void)arg;
     session_attach(s);
-    if (uri->type == JSON_STRING)
-        last = subscriptions_remove(s->standing, json_text(uri->value, &scratch));
+    if (uri->type == JSON_STRING) {
+        struct span text = json_text(uri->value, &scratch);
+        agent_requests_unsubscribe(&s->pending, text);
+        last = subscriptions_remove(s->standing, text);
+    }
     if (last)
         handle_open(s, m, reply, OP_UNSUBSCRIBE);
     else

@@ -88,6 +88,66 @@ static void test_a_provider_is_told_once(void **state)
     end(&x);
 }
 
+static void refuse_open(struct fixture *x)
+{
+    while (!list_empty(&x->fake.core.open))
+        call_done(LIST_FIRST(&x->fake.core.open, struct call, in_provider),
+                  &(struct outcome){.kind = OUTCOME_ERROR, .body = SPAN("{\"code\":-32603}")});
+}
+
+/*
+ * A subscription that the server had refused stayed remembered: it was acknowledged, and the server
+ * was not asked for any later consumer.
+ */
+static void test_what_the_provider_refuses_is_forgotten(void **state)
+{
+    struct fixture x;
+
+    (void)state;
+    begin(&x);
+    struct call *a = attach(&x.ann), *b = attach(&x.bob);
+    assert_true(subscriptions_add(a, SPAN("file:///a")));
+    assert_true(subscriptions_add(b, SPAN("file:///a")));
+    x.stage.account.n = 0;
+    refuse_open(&x);
+    assert_account(&x.stage, "ann settled 1\nbob settled 2\n");
+    assert_false(subscriptions_any(&x.fake.core));
+    assert_true(subscriptions_add(b, SPAN("file:///a")));
+    assert_account(&x.stage, "f open 4 file:///a\n");
+    finish_open(&x);
+    x.stage.account.n = 0;
+    /* One that the provider had, and that its next instance refuses. */
+    provider_lost(&x.fake.core, "exited with 1");
+    stage_wait(&x.stage, 500);
+    provider_up(&x.fake.core);
+    assert_true(subscriptions_any(&x.fake.core));
+    refuse_open(&x);
+    assert_false(subscriptions_any(&x.fake.core));
+    /* One that the provider could not answer is told to its next instance. */
+    assert_true(subscriptions_add(a, SPAN("file:///a")));
+    provider_lost(&x.fake.core, "exited with 1");
+    assert_true(subscriptions_any(&x.fake.core));
+    end(&x);
+}
+
+/* An agent that ends its subscription ended another one's, whose request was on its way. */
+static void test_the_last_is_not_who_comes_before_another(void **state)
+{
+    struct fixture x;
+
+    (void)state;
+    begin(&x);
+    struct call *a = attach(&x.ann);
+    subscriptions_note(a, &x.fake.core, SPAN("file:///a"), SPAN("file:///a"));
+    client_request(&x.bob, OP_SUBSCRIBE, "file:///a");
+    assert_false(subscriptions_remove(a, SPAN("file:///a")));
+    assert_false(subscriptions_remove(a, SPAN("file:///a")));
+    client_request(&x.ann, OP_SUBSCRIBE, "file:///b");
+    assert_true(subscriptions_remove(a, SPAN("file:///b"))); /* its own does not count */
+    finish_open(&x);
+    end(&x);
+}
+
 static void test_not_everybody_offers_it(void **state)
 {
     struct fixture x;
@@ -462,6 +522,8 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_a_provider_is_told_once),
+        cmocka_unit_test(test_what_the_provider_refuses_is_forgotten),
+        cmocka_unit_test(test_the_last_is_not_who_comes_before_another),
         cmocka_unit_test(test_not_everybody_offers_it),
         cmocka_unit_test(test_a_new_instance_is_told_again),
         cmocka_unit_test(test_calls_wait_for_confirmation),
