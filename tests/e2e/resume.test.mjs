@@ -4,6 +4,7 @@ import http from 'node:http';
 import net from 'node:net';
 import { after, before, describe, test } from 'node:test';
 import { exchange, fake, HttpClient, load, serve, sleep, until, within } from './lib.mjs';
+import { data, listen, RawServer } from './upstream_lib.mjs';
 
 const { Client } = load('@modelcontextprotocol/sdk/client/index.js');
 const { StreamableHTTPClientTransport } = load('@modelcontextprotocol/sdk/client/streamableHttp.js');
@@ -296,6 +297,34 @@ describe('with time', { concurrency: true }, () => {
     await until('the answer', () => rest.ended, 20_000);
     assert.equal(rest.messages().at(-1).id, 1);
     await client.close();
+  });
+
+  // Revisions before 2025-11-25 get no id before the first message. A POST that had become a stream without one
+  // cannot be resumed, but a question was put there: nobody saw it, and the call waited for ten minutes.
+  test('a question of a call that was cut before it had an id comes on the standing stream', async (t) => {
+    let ask;
+    const raw = new RawServer({
+      'tools/call': ({ sse }) => {
+        ask = () => sse(data({ id: 'q', method: 'elicitation/create', params: { message: 'Sure?', requestedSchema: { type: 'object', properties: {} } } }));
+        sse(': here');
+      },
+    });
+    const { url } = await listen(t, raw.handler);
+    const far = await serve(t, { servers: { far: { url, era: 'legacy' } } });
+    const client = await new HttpClient(far.url).connect({ version: '2025-06-18', capabilities: { elicitation: {} } });
+    await client.waitFor('far__echo');
+    const standing = await client.listen();
+    const post = await openStream(client, {
+      message: { jsonrpc: '2.0', id: 1, method: 'tools/call', params: { name: 'far__echo', arguments: {} } },
+    });
+    assert.match(post.headers['content-type'], /^text\/event-stream/);
+    post.cut();
+    await sleep(200);
+    assert.deepEqual(post.events(), []);
+    ask();
+    await standing.waitFor('elicitation/create');
+    await client.notify('notifications/cancelled', { requestId: 1 });
+    standing.close();
   });
 
   test('a session without use ends, one with an open stream or call does not', async (t) => {

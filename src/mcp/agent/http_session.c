@@ -26,6 +26,7 @@ struct post {
     uint64_t since;
     uint64_t stream; /* the stream's number once the POST is an SSE stream, else 0 */
     bool hello, batch;
+    bool id_given;       /* the client has an id to resume the stream from */
     size_t left;         /* requests not answered yet */
     struct buf answers;  /* of a batch, comma-separated */
     size_t answer_at;    /* where the last of `answers` starts */
@@ -86,15 +87,16 @@ static void finish_event(struct http_session *hs, struct http_exchange **x, size
 
 /*
  * An event without data, so that the client has an id to resume from before the first message.
- * Clients of older revisions take such an event for a broken message.
+ * Clients of older revisions take such an event for a broken message: false, and nothing put.
  */
-static void put_priming(struct http_session *hs, struct buf *out, uint64_t stream)
+static bool put_priming(struct http_session *hs, struct buf *out, uint64_t stream)
 {
     if (span_cmp(mcp_session_version(hs->mcp), SPAN("2025-11-25")) < 0)
-        return;
+        return false;
     buf_str(out, "id: ");
     event_store_put_id(&hs->store, out, event_store_next(&hs->store, stream));
     buf_printf(out, "\nretry: %d\ndata: \n\n", RETRY_MS);
+    return true;
 }
 
 /* Send the head of a stream, and the first events. */
@@ -117,6 +119,12 @@ static struct buf take_answers(struct post *p)
     return answers;
 }
 
+static void finish_post_event(struct post *p)
+{
+    p->id_given = p->id_given || p->x;
+    finish_event(p->session, &p->x, p->answered);
+}
+
 /* Answers of a batch that were ready before the POST became a stream go first. */
 static void stream_ready_answers(struct post *p)
 {
@@ -130,7 +138,7 @@ static void stream_ready_answers(struct post *p)
     while (json_next(&it)) {
         start_event(p->session, p->stream);
         buf_span(&p->session->event, it.value);
-        finish_event(p->session, &p->x, p->answered);
+        finish_post_event(p);
     }
 }
 
@@ -142,7 +150,7 @@ static void turn_into_stream(struct post *p)
     buf_str(&headers, SSE_HEADERS);
     if (p->hello)
         buf_printf(&headers, "Mcp-Session-Id: %s\r\n", p->session->id);
-    put_priming(p->session, &events, p->stream);
+    p->id_given = put_priming(p->session, &events, p->stream);
     open_stream(p->x, buf_view(&headers), &events);
     if (p->answers.n)
         stream_ready_answers(p);
@@ -153,7 +161,7 @@ static void turn_into_stream(struct post *p)
 /* The client left before it was given an id to resume from. */
 static bool is_lost(const struct post *p)
 {
-    return !p->x && !p->stream;
+    return !p->x && !p->id_given;
 }
 
 /* What a lost POST would carry besides its answer goes on the GET stream: a question there can
@@ -279,11 +287,11 @@ static void out_end(void *owner, void *reply, enum mcp_out_kind kind)
             hs->delivered = hs->event_id.number;
         return;
     }
-    if (p->stream) {
-        p->answered += kind == MCP_OUT_FINAL ? hs->event.n : 0;
-        finish_event(hs, &p->x, p->answered);
-    } else if (is_lost(p)) {
+    if (is_lost(p)) {
         buf_reset(&hs->event, EVENT_KEEP);
+    } else if (p->stream) {
+        p->answered += kind == MCP_OUT_FINAL ? hs->event.n : 0;
+        finish_post_event(p);
     } else if (p->batch) {
         take_answer(p);
     } else {
@@ -317,7 +325,7 @@ static const struct mcp_out out_ops = {out_begin, out_end,     out_abandon,   NU
 
 /*
  * In the initialize era a client that disconnects does not cancel its call. The call's events are
- * kept, and the client may resume the stream if the POST had become a stream.
+ * kept, and the client may resume the stream if it has an id of it.
  */
 static void post_gone(void *owner)
 {
@@ -388,7 +396,7 @@ static void listen_from(struct http_session *hs, struct http_exchange *x, uint64
     hs->stream = x;
     list_remove(&hs->in_idle);
     http_exchange_on_gone(x, stream_gone, hs);
-    put_priming(hs, &events, STANDING_STREAM);
+    (void)put_priming(hs, &events, STANDING_STREAM);
     event_store_replay(&hs->store, (struct event_id){STANDING_STREAM, after}, &events);
     open_stream(x, SPAN(SSE_HEADERS), &events);
     hs->delivered = hs->store.last;
