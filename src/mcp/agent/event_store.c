@@ -136,7 +136,7 @@ void event_store_import(struct event_store *s, struct span state)
         struct event_id id = {json_count(it.value, "stream"), json_count(it.value, "number")};
         BUF_SCOPED text = {0};
         json_unescape(&text, json_get(it.value, "text").value);
-        event_store_add(s, id, buf_view(&text), false);
+        event_store_add(s, id, buf_view(&text), true); /* what was kept is kept, at any size */
     }
     s->last = json_count(state, "last");
 }

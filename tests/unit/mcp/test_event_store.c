@@ -111,6 +111,27 @@ static void test_one_that_is_too_large(void **state)
     event_store_fini(&s);
 }
 
+/* A large answer that waited for its client was dropped when another daemon took over. */
+static void test_another_daemon_gets_all_of_it(void **state)
+{
+    (void)state;
+    struct event_store s, after;
+    struct buf text = {0};
+    event_store_init(&s, &holdings);
+    event_store_init(&after, &holdings);
+    add(&s, 1, EVENT_STORE_BYTES + 1, 'a', true);
+    buf_char(&text, '{');
+    event_store_export(&s, &text);
+    buf_char(&text, '}');
+    event_store_import(&after, buf_view(&text));
+    assert_int_equal(after.n, 1);
+    assert_int_equal(after.bytes, EVENT_STORE_BYTES + 1);
+    assert_true(after.last > s.last);
+    buf_fini(&text);
+    event_store_fini(&s);
+    event_store_fini(&after);
+}
+
 /* There are many sessions: each store is bounded, and so is the sum of all stores. */
 static void test_all_stores_together_are_bounded(void **state)
 {
@@ -146,6 +167,7 @@ int main(void)
         cmocka_unit_test(test_ids_go_out_and_come_back),
         cmocka_unit_test(test_the_oldest_go_first),
         cmocka_unit_test(test_one_that_is_too_large),
+        cmocka_unit_test(test_another_daemon_gets_all_of_it),
         cmocka_unit_test(test_all_stores_together_are_bounded),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
