@@ -393,6 +393,31 @@ bool http_is_embedded(const struct http_request *r)
     return !as.p || !span_is(as, "document") || !span_is(r->method, "GET");
 }
 
+static bool is_media_type(struct span value, const char *type)
+{
+    return span_eq_nocase(span_trim(span_cut(value, 0, span_find(value, ';'))), span_str(type));
+}
+
+bool http_body_is(const struct http_request *r, const char *type)
+{
+    return is_media_type(http_header(r, "content-type"), type);
+}
+
+bool http_accepts(const struct http_request *r, const char *type)
+{
+    struct span one;
+
+    for (size_t i = 0; i < r->n_headers; i++) {
+        struct span rest = r->headers[i].value;
+        if (!span_eq_nocase(r->headers[i].name, SPAN("accept")))
+            continue;
+        while (http_next_item(&rest, &one))
+            if (is_media_type(one, type))
+                return true;
+    }
+    return false;
+}
+
 bool http_next_item(struct span *list, struct span *item)
 {
     while (list->n) {

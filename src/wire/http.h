@@ -54,6 +54,11 @@ static inline struct span http_header(const struct http_request *r, const char *
 /* The next item of a comma-separated header value, trimmed; false at the end. Empty items are
  * skipped. */
 bool http_next_item(struct span *list, struct span *item);
+/* Is the body of this media type? Parameters such as a charset do not matter. */
+bool http_body_is(const struct http_request *r, const char *type);
+/* Does the client name this media type in Accept? A wildcard does not count: programs that know
+ * nothing of event streams send one. */
+bool http_accepts(const struct http_request *r, const char *type);
 /* The token of "Authorization: Bearer TOKEN"; empty when there is none. */
 struct span http_bearer(const struct http_request *req);
 /* Was the request made by a page of another site, for a picture, a script or a frame, or by a form?

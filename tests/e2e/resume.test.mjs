@@ -1,9 +1,11 @@
-// Streamable HTTP of the initialize era: streams that are cut and resumed, and unused sessions.
+// Streamable HTTP: streams of the initialize era that are cut and resumed, calls that take long, and unused
+// sessions.
 import assert from 'node:assert/strict';
 import http from 'node:http';
 import net from 'node:net';
 import { after, before, describe, test } from 'node:test';
 import { exchange, fake, HttpClient, load, serve, sleep, until, within } from './lib.mjs';
+import { META, MODERN, ModernClient } from './peers.mjs';
 import { data, listen, RawServer } from './upstream_lib.mjs';
 
 const { Client } = load('@modelcontextprotocol/sdk/client/index.js');
@@ -297,6 +299,25 @@ describe('with time', { concurrency: true }, () => {
     await until('the answer', () => rest.ended, 20_000);
     assert.equal(rest.messages().at(-1).id, 1);
     await client.close();
+  });
+
+  // A call of the stateless era sent no byte before its answer: after the minutes that a proxy or fetch waits for
+  // one, the connection was closed, which cancels the call.
+  test('a call of the stateless era that takes long becomes a stream, if its client reads streams', async (t) => {
+    const slow = await serve(t, { servers: { a: fake() } });
+    const meta = { [`${META}protocolVersion`]: MODERN, [`${META}clientCapabilities`]: {} };
+    const message = { jsonrpc: '2.0', id: 1, method: 'tools/call', params: { name: 'a__sleep', arguments: { ms: 16_500 }, _meta: meta } };
+    const headers = { 'Content-Type': 'application/json', 'MCP-Protocol-Version': MODERN, 'Mcp-Method': 'tools/call', 'Mcp-Name': 'a__sleep' };
+    await new ModernClient(slow.url).waitFor('a__sleep');
+    const client = (Accept) => ({ url: slow.url, headers: { ...headers, Accept } });
+    const whole = openStream(client('application/json'), { message });
+    const post = await openStream(client('application/json, text/event-stream'), { message });
+    assert.match(post.headers['content-type'], /^text\/event-stream/);
+    await until('a comment', () => post.text.startsWith(':'));
+    assert.deepEqual(post.messages(), [], 'before the answer');
+    await until('the answer', () => post.ended, 20_000);
+    assert.equal(post.messages().at(-1).result.content[0].text, 'slept');
+    assert.match((await whole).headers['content-type'], /^application\/json/);
   });
 
   // Revisions before 2025-11-25 get no id before the first message. A POST that had become a stream without one

@@ -35,32 +35,6 @@ static void refuse_plain(struct http_exchange *x, int status, int code, const ch
     refuse(x, status, SPAN_EMPTY, SPAN_EMPTY, code, text);
 }
 
-/*
- * Does the client name this media type in Accept? A wildcard does not count: programs that know
- * nothing of MCP send one, and cannot read an event stream.
- */
-static bool accepts(const struct http_request *req, struct span type)
-{
-    struct span one;
-
-    for (size_t i = 0; i < req->n_headers; i++) {
-        struct span rest = req->headers[i].value;
-        if (!span_eq_nocase(req->headers[i].name, SPAN("accept")))
-            continue;
-        while (http_next_item(&rest, &one))
-            if (span_eq_nocase(span_trim(span_cut(one, 0, span_find(one, ';'))), type))
-                return true;
-    }
-    return false;
-}
-
-static bool is_json(struct span content_type)
-{
-    struct span type = span_trim(span_cut(content_type, 0, span_find(content_type, ';')));
-
-    return span_eq_nocase(type, SPAN("application/json"));
-}
-
 static bool version_is_fine(const struct http_request *req)
 {
     struct span version = http_header(req, "mcp-protocol-version");
@@ -217,7 +191,7 @@ static void handle_post(struct http_agent *e, struct http_exchange *x,
 {
     struct mcp_message m;
 
-    if (!is_json(http_header(req, "content-type"))) {
+    if (!http_body_is(req, "application/json")) {
         refuse_plain(x, 415, MCP_ERROR_SERVER,
                      "Unsupported Media Type: Content-Type must be application/json");
         return;
@@ -239,7 +213,7 @@ static void handle_post(struct http_agent *e, struct http_exchange *x,
                      "MCP-Protocol-Version: " MCP_MODERN);
         return;
     }
-    if (!accepts(req, SPAN("application/json")) || !accepts(req, SPAN("text/event-stream"))) {
+    if (!http_accepts(req, "application/json") || !http_accepts(req, "text/event-stream")) {
         refuse_plain(x, 406, MCP_ERROR_SERVER,
                      "Not Acceptable: send Accept: application/json, text/event-stream (both by "
                      "name, without wildcards)");
@@ -275,7 +249,7 @@ static void handle_post(struct http_agent *e, struct http_exchange *x,
 static void handle_get(struct http_agent *e, struct http_exchange *x,
                        const struct http_request *req)
 {
-    if (!accepts(req, SPAN("text/event-stream"))) {
+    if (!http_accepts(req, "text/event-stream")) {
         refuse_plain(x, 406, MCP_ERROR_SERVER,
                      "Not Acceptable: GET needs Accept: text/event-stream");
         return;

@@ -9,12 +9,17 @@
 #include "mcp/param_headers.h"
 #include "wire/sse.h"
 
+/* When a POST without an answer becomes a stream, if its client reads streams. */
+enum { STREAM_AFTER_MS = 10 * 1000 };
+
 /* One POST that waits for its answer. */
 struct modern_post {
     struct modern_http *http;
     struct list node;
     struct http_exchange *x;
+    uint64_t since;
     int status;
+    bool reads_streams;
     bool sse;
 };
 
@@ -52,15 +57,19 @@ static void put_redacted(struct buf *out, struct span message)
                       SPAN("This cannot be shown: a secret in it is more than a text"), SPAN_EMPTY);
 }
 
+static void begin_stream(struct modern_post *p)
+{
+    p->sse = true;
+    http_stream_begin(p->x, 200, "text/event-stream", SPAN(SSE_HEADERS));
+}
+
 static struct buf *out_begin(void *owner, void *reply, enum mcp_out_kind kind)
 {
     struct modern_http *h = owner;
     struct modern_post *p = reply;
 
-    if (kind == MCP_OUT_RELATED && !p->sse) {
-        p->sse = true;
-        http_stream_begin(p->x, 200, "text/event-stream", SPAN(SSE_HEADERS));
-    }
+    if (kind == MCP_OUT_RELATED && !p->sse)
+        begin_stream(p);
     if (!h->host.redacts)
         return open_message(h, p);
     buf_reset(&h->plain, 64 * 1024);
@@ -243,7 +252,9 @@ void modern_http_handle(struct modern_http *h, struct http_exchange *x,
     struct modern_post *p = MEM_NEW(struct modern_post);
     p->http = h;
     p->x = x;
+    p->since = router_timers(h->host.router)->now;
     p->status = 200;
+    p->reads_streams = http_accepts(req, "text/event-stream");
     list_append(&h->posts, &p->node);
     http_exchange_on_gone(x, post_gone, p);
     modern_agent_receive(h->agent, m, p,
@@ -256,10 +267,16 @@ bool modern_http_waits(const struct modern_http *h)
     return !list_empty(&h->posts);
 }
 
+/* Who waits long without a byte takes the connection for dead, and so do proxies: that would cancel
+ * the call. */
 void modern_http_keep_alive(struct modern_http *h)
 {
+    uint64_t now = router_timers(h->host.router)->now;
+
     LIST_EACH (&h->posts, it) {
         struct modern_post *p = LIST_ENTRY(it, struct modern_post, node);
+        if (!p->sse && p->reads_streams && now - p->since >= STREAM_AFTER_MS)
+            begin_stream(p);
         if (p->sse)
             http_stream_write(p->x, SPAN(SSE_KEEP_ALIVE));
     }

@@ -22,7 +22,8 @@ void modern_http_handle(struct modern_http *h, struct http_exchange *x,
                         const struct http_request *req, const struct mcp_message *m);
 /* Does any POST wait for its answer? */
 bool modern_http_waits(const struct modern_http *h);
-/* Send a comment on each open stream, so that no proxy takes the stream for dead. */
+/* Send a comment on each open stream, so that no proxy takes the stream for dead, and make streams
+ * of POSTs that have waited long. */
 void modern_http_keep_alive(struct modern_http *h);
 
 #endif

@@ -187,14 +187,6 @@ static struct sse_agent *agent_of(struct sse_agents *all, struct http_exchange *
     return a && a->x ? a : NULL;
 }
 
-static bool is_json(const struct http_request *req)
-{
-    struct span type = http_header(req, "content-type");
-
-    return span_eq_nocase(span_trim(span_cut(type, 0, span_find(type, ';'))),
-                          SPAN("application/json"));
-}
-
 static void handle_post(struct sse_agents *all, struct http_exchange *x,
                         const struct http_request *req)
 {
@@ -203,7 +195,7 @@ static void handle_post(struct sse_agents *all, struct http_exchange *x,
 
     if (!a)
         return;
-    if (!is_json(req)) {
+    if (!http_body_is(req, "application/json")) {
         refuse(x, 415, SPAN_EMPTY, MCP_ERROR_SERVER,
                "Unsupported Media Type: Content-Type must be application/json");
         return;
