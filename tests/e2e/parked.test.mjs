@@ -182,6 +182,19 @@ test('a parked call is given up when its server dies', async (t) => {
 
 // --- what the client cannot do ---
 
+// A person's answer was met with "Invalid requestState: it was changed, has expired ...", which was not true.
+test('a parked call whose server was restarted by its operator ends with that reason', async (t) => {
+  const { server, url } = await start(t, fixtureEntry('legacy'));
+  const parked = await park(new ModernClient(url));
+  const restart = await fetch(`${server.origin}/api/servers/fixture/restart`, { method: 'POST', headers: { 'content-type': 'application/json' }, body: '{}' });
+  assert.equal(restart.status, 202, await restart.text());
+  const { error } = await parked.answer(accept);
+  assert.equal(error.data?.reason, 'shutdown', JSON.stringify(error));
+  refused(await parked.answer(accept)); // told once
+  await new ModernClient(url).waitFor('echo');
+  answered(await (await park(new ModernClient(url))).answer(accept));
+});
+
 test('questions to a client that declared nothing', async (t) => {
   for (const era of ['legacy', 'modern']) {
     await t.test(`${era} server`, async (tt) => {

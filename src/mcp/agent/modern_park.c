@@ -168,8 +168,7 @@ bool modern_keep_end(struct modern_request *r, const struct call *call,
             SPAN("the call has ended, but there was no room to keep its answer (limits.memory)")};
     struct timers *timers = router_timers(r->agent->host.router);
     bool news = outcome->kind != OUTCOME_FAILED ||
-                (outcome->why != FAIL_CANCELLED && outcome->why != FAIL_TIMEOUT &&
-                 outcome->why != FAIL_SHUTDOWN);
+                (outcome->why != FAIL_CANCELLED && outcome->why != FAIL_TIMEOUT);
 
     if (!r->parked || r->waits || !news || r->expires <= timers->now)
         return false;
