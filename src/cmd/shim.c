@@ -2,10 +2,10 @@
  * the next one and answers requests that were lost. Called by shim_main.c and stdio.c. */
 #include "cmd/shim.h"
 
-#include "base/list.h"
 #include "base/mem.h"
 #include "cmd/attach.h"
 #include "cmd/caller_variables.h"
+#include "cmd/open_request.h"
 #include "wire/lines.h"
 #include "wire/rpc.h"
 
@@ -34,15 +34,6 @@ enum { BARREN_MAX = 8, BARREN_MS = 200 };
 #define OWN "\"rialto-shim:"
 /* The id of the shim's roots/list request to the host. */
 #define ROOTS OWN "roots\""
-
-/* A request of the host that is not answered yet. */
-struct open_request {
-    struct list node;
-    uint64_t at;   /* where it begins in the stream of bytes to the daemon */
-    size_t id_n;   /* of the raw id */
-    size_t text_n; /* the message, if it may be sent twice; else 0 */
-    char bytes[];
-};
 
 /* Bytes to be written to a descriptor. */
 struct outlet {
@@ -78,49 +69,24 @@ struct shim {
 
 /* --- requests that are open --- */
 
-static struct span id_of(const struct open_request *r)
-{
-    return span_of(r->bytes, r->id_n);
-}
-
-static struct span text_of(const struct open_request *r)
-{
-    return span_of(r->bytes + r->id_n, r->text_n);
-}
-
-static struct open_request *request_new(struct span id, struct span text)
-{
-    struct open_request *r = mem_alloc(sizeof *r + id.n + text.n);
-
-    *r = (struct open_request){.id_n = id.n, .text_n = text.n};
-    memcpy(r->bytes, id.p, id.n);
-    if (text.n)
-        memcpy(r->bytes + id.n, text.p, text.n);
-    return r;
-}
-
-static void request_free(struct open_request *r)
-{
-    list_remove(&r->node);
-    mem_free(r);
-}
-
-static struct open_request *request_find(struct list *all, struct span id)
-{
-    LIST_EACH (all, it) {
-        struct open_request *r = LIST_ENTRY(it, struct open_request, node);
-        if (span_eq(id_of(r), id))
-            return r;
-    }
-    return NULL;
-}
-
 static void forget(struct shim *s, struct span id)
 {
-    struct open_request *r = request_find(&s->open, id);
+    struct open_request *r = open_request_find(&s->open, id);
 
     if (r) {
-        request_free(r);
+        open_request_free(r);
+        s->n_open--;
+    }
+}
+
+/* The daemon has refused a whole batch, or a line that is no message: it names no id. */
+static void forget_batches(struct shim *s)
+{
+    LIST_EACH_SAFE (&s->open, it) {
+        struct open_request *r = LIST_ENTRY(it, struct open_request, node);
+        if (!r->batched)
+            continue;
+        open_request_free(r);
         s->n_open--;
     }
 }
@@ -252,7 +218,7 @@ static bool can_name_roots(struct span params)
 /* Keeps what a new daemon must get, too. */
 static void remember(struct shim *s, const struct rpc_message *m)
 {
-    struct open_request *known = request_find(&s->subscriptions, uri_of(m));
+    struct open_request *known = open_request_find(&s->subscriptions, uri_of(m));
 
     if (rpc_method_is(m, "initialize")) {
         keep(&s->greeting, m->text);
@@ -261,9 +227,20 @@ static void remember(struct shim *s, const struct rpc_message *m)
     if (rpc_method_is(m, "logging/setLevel"))
         keep(&s->level, m->text);
     else if (known && rpc_method_is(m, "resources/unsubscribe"))
-        request_free(known);
+        open_request_free(known);
     else if (!known && rpc_method_is(m, "resources/subscribe"))
-        list_append(&s->subscriptions, &request_new(uri_of(m), m->text)->node);
+        list_append(&s->subscriptions, &open_request_new(uri_of(m), m->text)->node);
+}
+
+static void open_one(struct shim *s, const struct rpc_message *m, bool batched)
+{
+    bool again = !batched && may_repeat(m);
+    struct open_request *r = open_request_new(m->id, again ? m->text : SPAN_EMPTY);
+
+    r->at = s->to_daemon.taken + s->to_daemon.waiting.n;
+    r->batched = batched;
+    list_append(&s->open, &r->node);
+    s->n_open++;
 }
 
 static bool take_request(struct shim *s, const struct rpc_message *m)
@@ -272,12 +249,20 @@ static bool take_request(struct shim *s, const struct rpc_message *m)
         refuse(s, m->id, "Too many requests at once", "{\"reason\":\"busy\",\"retryable\":true}");
         return false;
     }
-    struct open_request *r = request_new(m->id, may_repeat(m) ? m->text : SPAN_EMPTY);
-    r->at = s->to_daemon.taken + s->to_daemon.waiting.n;
-    list_append(&s->open, &r->node);
-    s->n_open++;
+    open_one(s, m, false);
     remember(s, m);
     return true;
+}
+
+/* Its requests are open as well. The line is passed on as it is, and is never sent again. */
+static void take_batch(struct shim *s, const struct rpc_message *batch)
+{
+    struct json_iter it = json_iter(batch->text);
+    struct rpc_message m;
+
+    while (json_next(&it) && s->n_open < OPEN_MAX_N)
+        if (!rpc_skim(it.value, NULL, NULL, NULL, 0, &m) && m.kind == RPC_REQUEST)
+            open_one(s, &m, true);
 }
 
 /*
@@ -314,10 +299,10 @@ static void put_with_id(struct outlet *o, const struct rpc_message *m, struct sp
 static void pass_answer(struct shim *s, const struct rpc_message *m)
 {
     struct span id = m->id;
-    struct open_request *asked = request_find(&s->asked, id);
+    struct open_request *asked = open_request_find(&s->asked, id);
 
     if (asked)
-        request_free(asked);
+        open_request_free(asked);
     if (asked && restore_id(s, &id))
         put_with_id(&s->to_daemon, m, id);
 }
@@ -327,8 +312,8 @@ static void from_host(void *owner, struct span line)
     struct shim *s = owner;
     struct rpc_message m;
     /* Lines that are no message, or a batch, are passed on: the daemon answers them. */
-    bool odd =
-        rpc_skim(line, NULL, NULL, NULL, 0, &m) || m.kind == RPC_INVALID || m.kind == RPC_BATCH;
+    bool invalid = rpc_skim(line, NULL, NULL, NULL, 0, &m) || m.kind == RPC_INVALID;
+    bool odd = invalid || m.kind == RPC_BATCH;
     bool answer = !odd && (m.kind == RPC_RESULT || m.kind == RPC_ERROR);
 
     if (answer && span_is(m.id, ROOTS)) {
@@ -340,6 +325,8 @@ static void from_host(void *owner, struct span line)
         return;
     }
     if (odd) {
+        if (!invalid)
+            take_batch(s, &m);
         put_line(&s->to_daemon, line);
         return;
     }
@@ -387,8 +374,22 @@ static void pass_question(struct shim *s, const struct rpc_message *m)
     buf_span(&id, m->id);
     if (s->epoch > 1)
         buf_char(&id, '"');
-    list_append(&s->asked, &request_new(buf_view(&id), SPAN_EMPTY)->node);
+    list_append(&s->asked, &open_request_new(buf_view(&id), SPAN_EMPTY)->node);
     put_with_id(&s->to_host, m, buf_view(&id));
+}
+
+static void close_answered(struct shim *s, const struct rpc_message *m)
+{
+    struct json_iter it = json_iter(m->kind == RPC_BATCH ? m->text : SPAN_EMPTY);
+    struct rpc_message one;
+
+    while (json_next(&it))
+        if (!rpc_skim(it.value, NULL, NULL, NULL, 0, &one) && one.kind != RPC_REQUEST)
+            forget(s, one.id);
+    if (m->kind == RPC_ERROR && (!m->id.n || span_is(m->id, "null")))
+        forget_batches(s);
+    else if (m->kind == RPC_RESULT || m->kind == RPC_ERROR)
+        forget(s, m->id);
 }
 
 static void from_daemon(void *owner, struct span line)
@@ -404,8 +405,8 @@ static void from_daemon(void *owner, struct span line)
             tell_changed(s, m.result);
         return;
     }
-    if (answer)
-        forget(s, m.id);
+    if (!invalid)
+        close_answered(s, &m);
     if (!invalid && m.kind == RPC_REQUEST)
         pass_question(s, &m);
     else
@@ -444,11 +445,11 @@ static void withdraw_questions(struct shim *s)
         struct open_request *r = LIST_ENTRY(it, struct open_request, node);
         BUF_SCOPED params = {0};
         buf_str(&params, "{\"requestId\":");
-        buf_span(&params, id_of(r));
+        buf_span(&params, open_request_id(r));
         buf_str(&params, ",\"reason\":\"the daemon ended\"}");
         rpc_put_notification(&s->to_host.waiting, "notifications/cancelled", buf_view(&params));
         end_line(&s->to_host);
-        request_free(r);
+        open_request_free(r);
     }
 }
 
@@ -461,14 +462,15 @@ static void answer_lost(struct shim *s)
         if ((r->at >= s->to_daemon.taken && !s->host_ended) || r->text_n)
             continue;
         if (s->told)
-            refuse(s, id_of(r), "The input ended, and the answer did not come soon after it",
+            refuse(s, open_request_id(r),
+                   "The input ended, and the answer did not come soon after it",
                    "{\"reason\":\"cancelled\",\"retryable\":false}");
         else
-            refuse(s, id_of(r),
+            refuse(s, open_request_id(r),
                    "The daemon ended while it worked on this. It is not known how far it came, so "
                    "the call is not repeated",
                    "{\"reason\":\"crashed\",\"retryable\":false}");
-        request_free(r);
+        open_request_free(r);
         s->n_open--;
     }
 }
@@ -494,7 +496,7 @@ static bool is_open(struct shim *s, const char *text)
 {
     LIST_EACH (&s->open, it) {
         const struct open_request *r = LIST_ENTRY(it, struct open_request, node);
-        if (text && r->text_n && span_is(text_of(r), text))
+        if (text && r->text_n && span_is(open_request_text(r), text))
             return true;
     }
     return false;
@@ -511,11 +513,11 @@ static void introduce(struct shim *s)
         put_own(s, &first, s->greeting, "greeting");
     LIST_EACH (&s->open, it) {
         struct open_request *r = LIST_ENTRY(it, struct open_request, node);
-        bool greeting = s->greeting && span_is(text_of(r), s->greeting);
+        bool greeting = s->greeting && span_is(open_request_text(r), s->greeting);
         struct buf *out = greeting ? &first : &rest;
         if (r->at >= s->to_daemon.taken || !r->text_n)
             continue;
-        buf_span(out, text_of(r));
+        buf_span(out, open_request_text(r));
         buf_char(out, '\n');
     }
     if (s->initialized)
@@ -523,7 +525,7 @@ static void introduce(struct shim *s)
     if (s->level && !is_open(s, s->level))
         put_own(s, &first, s->level, "");
     LIST_EACH (&s->subscriptions, it) {
-        char *text = mem_span(text_of(LIST_ENTRY(it, struct open_request, node)));
+        char *text = mem_span(open_request_text(LIST_ENTRY(it, struct open_request, node)));
         if (!is_open(s, text))
             put_own(s, &first, text, "");
         mem_free(text);
@@ -658,7 +660,7 @@ static void fini(struct shim *s)
 
     for (size_t i = 0; i < COUNT_OF(lists); i++)
         LIST_EACH_SAFE (lists[i], it)
-            request_free(LIST_ENTRY(it, struct open_request, node));
+            open_request_free(LIST_ENTRY(it, struct open_request, node));
     lines_fini(&s->from_host);
     lines_fini(&s->from_daemon);
     buf_fini(&s->to_host.waiting);

@@ -69,6 +69,34 @@ test('kill -9 of the daemon at any point: every call has one answer, and none ru
   assert.ok(c.messages().some((m) => m.result && m.id > 1));
 });
 
+// A batch was passed on as one line that nobody looked into: when the daemon was killed, its calls never got an answer.
+test('kill -9 of the daemon: the calls of a batch have an answer, too', async (t) => {
+  const log = path.join(tempDir(), 'calls');
+  const h = home(t, { servers: { n: counting(log) } });
+  const c = h.host();
+  const call = (id, args) => ({ jsonrpc: '2.0', id, method: 'tools/call', params: { name: 'n__count', arguments: args } });
+  const answers = () => c.messages().flat();
+  c.send(greeting.replace('2025-11-25', '2025-03-26').trim());
+  c.send({ jsonrpc: '2.0', method: 'notifications/initialized' });
+  await until('the server', async () => {
+    c.send({ jsonrpc: '2.0', id: 'list', method: 'tools/list' });
+    await sleep(50);
+    return answers().some((m) => m.result?.tools?.length);
+  });
+  c.send([call(2, { n: 2 }), call(3, { n: 3 })]);
+  await until('its answers', () => [2, 3].every((id) => answers().some((m) => m.id === id && m.result)));
+  c.send(Array.from({ length: 101 }, (_, i) => call(`many ${i}`, { n: 0 }))); // refused as a whole: more than limits.batch
+  await until('its refusal', () => answers().some((m) => m.error && (m.id ?? null) === null));
+  c.send([call(4, { n: 4, ms: 60_000 }), { jsonrpc: '2.0', method: 'notifications/nothing' }, call('five', { n: 5, ms: 60_000 })]);
+  await until('both calls', () => fs.readFileSync(log, 'utf8').trim().split('\n').length === 4);
+  const [{ pid }] = await h.daemons();
+  process.kill(pid, 'SIGKILL');
+  await until('their answers', () => [4, 'five'].every((id) => answers().some((m) => m.id === id)));
+  for (const id of [4, 'five']) assert.equal(answers().find((m) => m.id === id).error.data.reason, 'crashed');
+  assert.ok(!answers().some((m) => String(m.id).startsWith('many')), 'nor what was refused');
+  for (const id of [2, 3]) assert.equal(answers().filter((m) => m.id === id).length, 1, 'what was answered is not answered again');
+});
+
 test('kill -9 of shims at any point leaves nothing in the daemon', async (t) => {
   const log = path.join(tempDir(), 'calls');
   const h = home(t, { servers: { n: counting(log) } });
