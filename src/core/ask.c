@@ -131,22 +131,6 @@ bool ask_put_standing(struct provider *p, const struct ask *ask)
     return true;
 }
 
-/* The provider that asked is gone, so no answer can be delivered. */
-void ask_forget_standing(struct provider *p)
-{
-    LIST_EACH (&p->router->standing, at) {
-        struct call *c = LIST_ENTRY(at, struct call, standing);
-        LIST_EACH_SAFE (&c->asks, it) {
-            struct open_ask *ask = LIST_ENTRY(it, struct open_ask, node);
-            if (ask->provider != p)
-                continue;
-            list_remove(it);
-            c->n_asks--;
-            mem_free(ask);
-        }
-    }
-}
-
 void ask_answer(struct call *c, struct span key, const struct outcome *outcome)
 {
     LIST_EACH (&c->asks, it) {
@@ -209,6 +193,30 @@ static bool unask_on(struct call *c, const struct provider *p, struct span key,
         return true;
     }
     return false;
+}
+
+/* A question on a standing call whose instance of the provider is gone, or NULL. */
+static const struct open_ask *find_orphan(const struct provider *p, struct call **standing)
+{
+    LIST_EACH (&p->router->standing, at) {
+        *standing = LIST_ENTRY(at, struct call, standing);
+        LIST_EACH (&(*standing)->asks, it) {
+            const struct open_ask *ask = LIST_ENTRY(it, struct open_ask, node);
+            if (ask->provider == p && !(is_running(p) && ask->instance == p->stats.starts))
+                return ask;
+        }
+    }
+    return NULL;
+}
+
+/* Any standing call may end inside an event, so they are searched again each time. */
+void ask_forget_standing(struct provider *p)
+{
+    const struct open_ask *ask;
+    struct call *c;
+
+    while ((ask = find_orphan(p, &c)))
+        unask_on(c, p, own_key(ask), NULL);
 }
 
 bool ask_take_back(struct call *c, struct span key)

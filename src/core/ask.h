@@ -43,7 +43,8 @@ void ask_ignore_event(struct peer *self, struct call *c, const struct event *eve
 /* --- for call.c --- */
 /* The call ends: drop the questions asked on it. */
 void ask_forget_all(struct call *c);
-/* The provider is gone: drop the questions that it asked on standing calls. */
+/* An instance of the provider is gone: drop the questions that it asked on standing calls, and tell
+ * their consumers. */
 void ask_forget_standing(struct provider *p);
 /* The consumer of a standing call is gone: providers that asked on it are told that no answer will
  * come. */

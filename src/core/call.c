@@ -664,7 +664,6 @@ void call_provider_ended(struct provider *p, enum failure why)
     struct list ending;
     struct call *c;
 
-    ask_forget_standing(p);
     doubts_forget_all(p);
     if (p->stand_in && (why == FAIL_UNAVAILABLE || why == FAIL_BUSY))
         call_hand_over(p, p->stand_in, false);
@@ -693,6 +692,7 @@ void call_provider_ended(struct provider *p, enum failure why)
     }
     while ((c = LIST_FIRST(&ending, struct call, in_provider)))
         fail_ended(c, why, reason);
+    ask_forget_standing(p);
     if (why == FAIL_CRASHED && !list_empty(&p->waiting))
         provider_want(p);
 }

@@ -481,7 +481,8 @@ static void test_a_stopping_provider_asks_nothing(void **state)
     end(&x);
 }
 
-/* An answer must not reach an instance that did not ask. */
+/* An answer must not reach an instance that did not ask, and the consumer is told that none is
+ * wanted any more: it went on asking its user. */
 static void test_a_standing_ask_ends_with_its_instance(void **state)
 {
     struct fixture x;
@@ -490,7 +491,12 @@ static void test_a_standing_ask_ends_with_its_instance(void **state)
     begin(&x);
     struct call *a = attach(&x.ann);
     ask_standing(&x, "1", 0);
+    ask_standing(&x, "2", 0);
+    client_open(&x.ann, "read");
+    x.stage.account.n = 0;
     provider_lost(&x.fake.core, "exited with 1");
+    assert_account(&x.stage, "ann done 2 crashed\nann unasked 1 f/1\nann unasked 1 f/2\n"
+                             "ann changed 1 tools resources\n");
     stage_wait(&x.stage, 500);
     provider_up(&x.fake.core);
     x.stage.account.n = 0;
