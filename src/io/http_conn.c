@@ -374,25 +374,23 @@ static void give_request(struct http_conn *c, const struct http_request *req, st
     give(c, buf_view(&early));
 }
 
-void http_conn_leave(struct http_conn *c)
+/* An answer is still to be written, and would be lost if the connection were given away. Behind TLS
+ * we write it ourselves. */
+static bool must_write_first(const struct http_conn *c)
 {
-    if (c->phase != CONN_IDLE || !c->stream || stream_queued(c->stream))
-        return;
-    if (!stream_is_secure(c->stream))
-        give(c, span_from(buf_view(&c->in), c->in_at));
-    else if (c->server->hurry)
-        stream_close(c->stream, "another daemon serves");
+    return c->server->give && c->stream && !stream_is_secure(c->stream) && stream_queued(c->stream);
 }
 
 /*
  * Parse requests and hand each to the server's handler, which may answer, wait, upgrade or abort;
- * stop at the first request that is not answered at once. Returns the bytes that are left.
+ * stop at the first request that is not answered at once, or that must wait until the connection is
+ * given away. Returns the bytes that are left.
  */
 static struct span parse(struct http_conn *c, struct span bytes)
 {
     struct http_server *s = c->server;
 
-    while (read_request(c, &bytes)) {
+    while (!must_write_first(c) && read_request(c, &bytes)) {
         const struct http_request *req = http_parser_request(c->parser);
         if (s->give) {
             give_request(c, req, bytes);
@@ -410,7 +408,7 @@ static struct span parse(struct http_conn *c, struct span bytes)
     return c->stream && c->phase != CONN_CLOSING ? bytes : SPAN_EMPTY;
 }
 
-/* Parses the requests that came while an earlier one was being answered. */
+/* Parses the requests that came while an earlier one was being answered, or its answer written. */
 static void parse_kept(struct deferred *d)
 {
     struct http_conn *c = CONTAINER_OF(d, struct http_conn, next);
@@ -428,6 +426,22 @@ static void parse_kept(struct deferred *d)
     if (left < PIPELINE_MAX)
         stream_resume(c->stream);
     count_input(c);
+}
+
+void http_conn_leave(struct http_conn *c)
+{
+    bool begun = c->phase == CONN_HEAD || c->phase == CONN_BODY;
+
+    if ((c->phase != CONN_IDLE && !begun) || !c->stream || stream_queued(c->stream))
+        return;
+    if (begun) {
+        if (c->in.n) /* the rest of the request had to wait */
+            parse_kept(&c->next);
+    } else if (!stream_is_secure(c->stream)) {
+        give(c, span_from(buf_view(&c->in), c->in_at));
+    } else if (c->server->hurry) {
+        stream_close(c->stream, "another daemon serves");
+    }
 }
 
 static void keep(struct http_conn *c, struct span bytes)

@@ -6,6 +6,7 @@ import assert from 'node:assert/strict';
 import fs from 'node:fs';
 import http from 'node:http';
 import https from 'node:https';
+import net from 'node:net';
 import path from 'node:path';
 import { test } from 'node:test';
 import {
@@ -171,6 +172,35 @@ test('connections to HTTP servers end with the daemon that made them', async (t)
   await oldIsGone(server);
   await until('the end of the old connections', () => !before.some((socket) => open.has(socket)), 5000);
   assert.equal(await client.text('s__t'), 'done');
+});
+
+// The next request was there already when the answer was ready: the connection went to the new daemon with the request
+// before the answer was written, and the answer was lost.
+test('an answer is not lost when the next request waits behind it', async (t) => {
+  const log = path.join(tempDir(), 'calls');
+  const server = await serve(t, { servers: { n: { ...counting(log), concurrency: 0 } } });
+  const client = await new HttpClient(server.url).connect();
+  await client.waitFor('n__count');
+  const { host, port } = new URL(server.url);
+  const socket = net.connect(Number(port), '127.0.0.1');
+  t.after(() => socket.destroy());
+  let text = '';
+  socket.on('data', (d) => { text += d; });
+  const request = (id, ms) => {
+    const body = JSON.stringify({ jsonrpc: '2.0', id, method: 'tools/call', params: { name: 'n__count', arguments: { ms, who: id } } });
+    const headers = { Host: host, ...client.headers, Accept: bothTypes, 'Content-Length': body.length };
+    return `POST /mcp HTTP/1.1\r\n${Object.entries(headers).map(([k, v]) => `${k}: ${v}\r\n`).join('')}\r\n${body}`;
+  };
+  // The head of the third request is in the old daemon's parser when its body comes.
+  const third = request('third', 5);
+  socket.write(request('first', 2000) + request('second', 5) + third.slice(0, -10));
+  await until('the slow call', () => fs.existsSync(log));
+  await upgraded(server);
+  await until('the first answers', () => /"id":"second"/.test(text));
+  socket.write(third.slice(-10));
+  await until('the third answer', () => /"id":"third"/.test(text));
+  assert.deepEqual(text.match(/"id":"\w+"/g), ['"id":"first"', '"id":"second"', '"id":"third"']);
+  await oldIsGone(server);
 });
 
 // The new daemon forgot the servers that the old one still had: their memory leaked, which only a sanitizer sees.
