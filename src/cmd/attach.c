@@ -3,6 +3,7 @@
 #include "cmd/attach.h"
 
 #include "base/buf.h"
+#include "base/libc.h"
 #include "wire/json.h"
 
 #include <errno.h>
