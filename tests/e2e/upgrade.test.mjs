@@ -203,6 +203,30 @@ test('an answer is not lost when the next request waits behind it', async (t) =>
   await oldIsGone(server);
 });
 
+// The new daemon began with server/discover, also at a program that ends when it gets that, or says nothing and refuses
+// to be greeted twice: both lost what they had in memory.
+test('a program that does not know server/discover is not sent it by the new daemon', async (t) => {
+  const old = (discover) => scripted({
+    'server/discover': discover,
+    initialize: `if (greeted++) send({ id: m.id, error: { code: -32600, message: 'already initialized' } });
+      else ok({ protocolVersion: '2025-11-25', capabilities: { tools: {} }, serverInfo: { name: 'x', version: '1' } });`,
+    'tools/list': aTool('count'),
+    'tools/call': saying('`${++n}`'),
+  }, 'let greeted = 0, n = 0;');
+  const server = await serve(t, { servers: { ends: old('process.exit(3)'), silent: old('') } });
+  const client = await new HttpClient(server.url).connect();
+  await client.waitFor('ends__count', 'silent__count');
+  for (const n of ['1', '2', '3']) {
+    if (n !== '1') {
+      await upgraded(server);
+      await oldIsGone(server);
+    }
+    assert.equal(await client.text('ends__count'), n, server.stderr());
+    assert.equal(await client.text('silent__count'), n, server.stderr());
+  }
+  assert.equal(server.stderr().split('does not answer server/discover').length, 2, 'only at the first start');
+});
+
 // The new daemon forgot the servers that the old one still had: their memory leaked, which only a sanitizer sees.
 test('a daemon that is stopped while the one before it still works ends all of it', async (t) => {
   const log = path.join(tempDir(), 'calls');

@@ -6,6 +6,7 @@
 #include "core/subscriptions.h"
 #include "mcp/circle.h"
 #include "mcp/server/upstream.h"
+#include "wire/json_out.h"
 
 #include <stdarg.h>
 #include <stdio.h>
@@ -330,6 +331,15 @@ static void stand_aside(struct mcp_provider *p)
     provider_up(&p->core);
 }
 
+static void begin(struct mcp_provider *p, bool legacy)
+{
+    p->probed_again = false;
+    if (legacy)
+        initialize(p);
+    else
+        discover(p);
+}
+
 void handshake_start(struct mcp_provider *p)
 {
     bool legacy =
@@ -337,11 +347,25 @@ void handshake_start(struct mcp_provider *p)
         (p->wanted_era == MCP_ERA_LEGACY_FIRST && !p->knows_modern) ||
         (p->wanted_era == MCP_ERA_AUTO && p->legacy_until > router_timers(p->core.router)->now);
 
-    p->probed_again = false;
     if (p->plain)
         stand_aside(p);
-    else if (legacy)
-        initialize(p);
     else
-        discover(p);
+        begin(p, legacy);
+}
+
+void handshake_put(const struct mcp_provider *p, struct buf *note)
+{
+    uint64_t now = router_timers(p->core.router)->now;
+
+    json_out_number(note, "legacy_ms", p->legacy_until > now ? p->legacy_until - now : 0);
+}
+
+void handshake_resume(struct mcp_provider *p, bool modern, struct span note)
+{
+    bool either = p->wanted_era == MCP_ERA_AUTO || p->wanted_era == MCP_ERA_LEGACY_FIRST;
+    uint64_t left = json_count(note, "legacy_ms");
+
+    if (left)
+        p->legacy_until = router_timers(p->core.router)->now + left;
+    begin(p, either ? !modern : p->wanted_era == MCP_ERA_LEGACY);
 }

@@ -255,12 +255,17 @@ uint64_t mcp_provider_phase(const struct mcp_provider *p, enum mcp_phase phase)
     return p->phase_at[phase];
 }
 
-void mcp_provider_connected(struct mcp_provider *p)
+static void connected(struct mcp_provider *p)
 {
     /* A new process may give its tasks ids that the process before it has given to others. */
     p->instance = p->ops->outlived ? 0 : id_random_u64() | 1;
     handshake_reached(p, MCP_CONNECTED);
     ping_start(p);
+}
+
+void mcp_provider_connected(struct mcp_provider *p)
+{
+    connected(p);
     handshake_start(p);
 }
 
@@ -416,6 +421,8 @@ bool mcp_provider_leave(struct mcp_provider *p, size_t moving, struct buf *note,
     if (!p->key || !p->ops->leave || p->core.state != PROVIDER_READY ||
         provider_count_calls(&p->core) > moving || !p->ops->leave(p->link, note, fds, early))
         return false;
+    json_out_number(note, "last_id", p->last_id);
+    handshake_put(p, note);
     timer_clear(router_timers(p->core.router), &p->ping);
     timer_clear(router_timers(p->core.router), &p->listen);
     timer_clear(router_timers(p->core.router), &p->page);
@@ -437,15 +444,14 @@ bool mcp_provider_put_going_on(const struct mcp_provider *p, const struct call *
     return facts.pid > 0;
 }
 
-void mcp_provider_skip_ids(struct mcp_provider *p, uint64_t last)
+void mcp_provider_inherited(struct mcp_provider *p, bool modern, struct span note)
 {
+    uint64_t last = json_count(note, "last_id");
+
     if (p->last_id < last)
         p->last_id = last;
-}
-
-uint64_t mcp_provider_last_id(const struct mcp_provider *p)
-{
-    return p->last_id;
+    connected(p);
+    handshake_resume(p, modern, note);
 }
 
 struct provider *mcp_provider_core(struct mcp_provider *p)

@@ -161,10 +161,10 @@ MUST_CHECK bool mcp_provider_put_going_on(const struct mcp_provider *p, const st
                                           struct buf *out);
 
 /* --- for the link --- */
-/* Give our requests ids above `last`: the daemon before us has used the others. */
-void mcp_provider_skip_ids(struct mcp_provider *p, uint64_t last);
-uint64_t mcp_provider_last_id(const struct mcp_provider *p);
 void mcp_provider_connected(struct mcp_provider *p);
+/* The same for a program that was handed over to us, in this era, with the note of
+ * mcp_provider_leave. */
+void mcp_provider_inherited(struct mcp_provider *p, bool modern, struct span note);
 /*
  * One message from the server. `about` is the id of our request on whose stream it came; 0 when the
  * link cannot know. By `about`, asks and notifications of the server find the call they belong to.

@@ -316,7 +316,6 @@ static void put_key(struct buf *out, const struct stdio_upstream *u)
 static void take_greetings(struct stdio_upstream *u, struct span note)
 {
     struct json_iter it = json_iter(json_get(note, "greetings").value);
-    int64_t last = 0;
 
     forget_greetings(u);
     while (json_next(&it)) {
@@ -325,8 +324,15 @@ static void take_greetings(struct stdio_upstream *u, struct span note)
         const char *key = fine ? "result" : "error";
         keep_greeting(u, json_text(it.key, &method), 0, key, json_get(it.value, key).value);
     }
-    if (json_int(json_get(note, "last_id").value, &last) && last > 0)
-        mcp_provider_skip_ids(u->provider, (uint64_t)last);
+}
+
+/* A program that answered server/discover may have been sent initialize as well, but not the other
+ * way round: many of those that do not know server/discover end, or are silent. */
+static bool is_modern(const struct stdio_upstream *u)
+{
+    const struct kept_greeting *g = map_get(&u->greetings, SPAN("server/discover"));
+
+    return g && strcmp(g->key, "result") == 0;
 }
 
 static void on_inherited_child(void *arg, struct inherited_child *h, bool here)
@@ -344,7 +350,7 @@ static void on_inherited_child(void *arg, struct inherited_child *h, bool here)
     u->known = true;
     take_greetings(u, inherited_child_note(h));
     begin(u);
-    mcp_provider_connected(u->provider);
+    mcp_provider_inherited(u->provider, is_modern(u), inherited_child_note(h));
     lines_feed(&u->lines, inherited_child_early(h), &line_events, u);
 }
 
@@ -421,7 +427,6 @@ static bool link_leave(void *link, struct buf *note, int fds[3], struct buf *ear
             close(fds[--i]);
         return false;
     }
-    json_out_number(note, "last_id", mcp_provider_last_id(u->provider));
     put_greetings(u, note);
     buf_span(early, buf_view(&u->lines.tail));
     child_leave(u->child);

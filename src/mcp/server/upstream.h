@@ -162,6 +162,10 @@ void handshake_give_up(struct mcp_provider *p, const char *fmt, ...)
     __attribute__((format(printf, 2, 3)));
 void handshake_reached(struct mcp_provider *p, enum mcp_phase phase);
 void handshake_start(struct mcp_provider *p);
+/* What the next daemon must know of the server's era (members of an object). */
+void handshake_put(const struct mcp_provider *p, struct buf *note);
+/* The program has had its handshake with the daemon before us, in this era: ours is the same. */
+void handshake_resume(struct mcp_provider *p, bool modern, struct span note);
 void handshake_on_silence(struct timer *t);
 /* The link has closed, perhaps because the server did not know server/discover. */
 void handshake_ended(struct mcp_provider *p);
