@@ -227,6 +227,45 @@ test('a program that does not know server/discover is not sent it by the new dae
   assert.equal(server.stderr().split('does not answer server/discover').length, 2, 'only at the first start');
 });
 
+// The stream of the old daemon stayed open at a server of the stateless era: after each upgrade, agents got one update more
+// for the same change.
+test('after an upgrade an update comes once', async (t) => {
+  const server = await serve(t, {
+    servers: {
+      m: scripted({
+        'server/discover': stateless({ tools: {}, resources: { subscribe: true } }),
+        'tools/list': aTool('touch'),
+        'resources/list': listing('resources', [{ uri: 'x://a', name: 'a' }]),
+        'resources/templates/list': listing('resourceTemplates', []),
+        'subscriptions/listen': `open.set(m.id, m.params.notifications);
+          send({ method: 'notifications/subscriptions/acknowledged', params: { notifications: m.params.notifications, _meta: { [key]: m.id } } });`,
+        'notifications/cancelled': 'open.delete(m.params.requestId);',
+        'tools/call': `for (const [id, n] of open) if (n.resourceSubscriptions?.includes('x://a'))
+            send({ method: 'notifications/resources/updated', params: { uri: 'x://a', _meta: { [key]: id } } });
+          ${saying('`${open.size}`')};`,
+        initialize: "send({ id: m.id, error: { code: -32601, message: 'Method not found' } });",
+      }, "const open = new Map(), key = 'io.modelcontextprotocol/subscriptionId';"),
+    },
+  });
+  const url = `${server.url}/m`;
+  const client = await new HttpClient(url).connect();
+  await client.waitFor('touch');
+  assert.equal((await client.request('resources/subscribe', { uri: 'x://a' })).error, undefined);
+  for (let i = 0; i < 2; i++) {
+    await upgraded(server);
+    await oldIsGone(server);
+    const stream = await client.listen();
+    await until('one stream', async () => await client.text('touch') === '1');
+    const before = stream.count('notifications/resources/updated');
+    await client.text('touch');
+    await stream.waitFor('notifications/resources/updated', before + 1);
+    await client.text('touch');
+    await stream.waitFor('notifications/resources/updated', before + 2);
+    assert.equal(stream.count('notifications/resources/updated'), before + 2);
+    stream.close();
+  }
+});
+
 // The new daemon forgot the servers that the old one still had: their memory leaked, which only a sanitizer sees.
 test('a daemon that is stopped while the one before it still works ends all of it', async (t) => {
   const log = path.join(tempDir(), 'calls');

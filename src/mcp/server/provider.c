@@ -423,6 +423,7 @@ bool mcp_provider_leave(struct mcp_provider *p, size_t moving, struct buf *note,
         return false;
     json_out_number(note, "last_id", p->last_id);
     handshake_put(p, note);
+    upstream_listen_put(p, note);
     timer_clear(router_timers(p->core.router), &p->ping);
     timer_clear(router_timers(p->core.router), &p->listen);
     timer_clear(router_timers(p->core.router), &p->page);
@@ -451,6 +452,7 @@ void mcp_provider_inherited(struct mcp_provider *p, bool modern, struct span not
     if (p->last_id < last)
         p->last_id = last;
     connected(p);
+    upstream_listen_resume(p, note);
     handshake_resume(p, modern, note);
 }
 

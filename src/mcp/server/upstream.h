@@ -126,6 +126,8 @@ struct sent *upstream_sent_new(struct mcp_provider *p, sent_answered_fn *answere
                                sent_failed_fn *failed);
 /* Give the entry a fresh id, so that it can be sent (again). */
 void upstream_sent_renew(struct mcp_provider *p, struct sent *sent);
+/* Give the entry the id of a request that the daemon before us has sent. */
+void upstream_sent_resume(struct mcp_provider *p, struct sent *sent, uint64_t id);
 void upstream_sent_free(struct mcp_provider *p, struct sent *sent);
 /* The entry with this raw id of ours; NULL: there is none. */
 struct sent *upstream_sent_of(const struct mcp_provider *p, struct span raw_id);
@@ -225,6 +227,9 @@ void upstream_modern_free(struct rounds *rounds);
 void upstream_modern_declare(struct rounds *rounds, unsigned answers);
 /* Subscriptions: one subscriptions/listen stream for all of them. */
 void upstream_listen(struct mcp_provider *p);
+/* Streams that are open go to the next daemon, which ends them when its own is acknowledged. */
+void upstream_listen_put(const struct mcp_provider *p, struct buf *note);
+void upstream_listen_resume(struct mcp_provider *p, struct span note);
 /* The server acknowledged the subscription with this id of ours. */
 void upstream_listen_acknowledged(struct mcp_provider *p, uint64_t id);
 /* OP_SUBSCRIBE: the call ends when the server has acknowledged the subscription, or after a short

@@ -25,6 +25,13 @@ void upstream_sent_renew(struct mcp_provider *p, struct sent *sent)
     idmap_put(&p->sent, sent->id, sent);
 }
 
+void upstream_sent_resume(struct mcp_provider *p, struct sent *sent, uint64_t id)
+{
+    idmap_take(&p->sent, sent->id);
+    sent->id = id;
+    idmap_put(&p->sent, id, sent);
+}
+
 struct sent *upstream_sent_new(struct mcp_provider *p, sent_answered_fn *answered,
                                sent_failed_fn *failed)
 {
@@ -405,9 +412,7 @@ static void go_on(struct mcp_provider *p, struct sent *sent, const struct going_
                                                        "call waited for its client")});
         return;
     }
-    idmap_take(&p->sent, sent->id);
-    sent->id = g->id;
-    idmap_put(&p->sent, sent->id, sent);
+    upstream_sent_resume(p, sent, g->id);
     call->repeatable = false;
     while (json_next(&it) && router_find(p->core.router, handle))
         settle_ask(p, call, it.value, span_str(g->responses ? g->responses : ""));

@@ -6,6 +6,7 @@
 #include "base/log.h"
 #include "base/mem.h"
 #include "mcp/server/task_request.h"
+#include "wire/json_out.h"
 
 #include <inttypes.h>
 #include <stdio.h>
@@ -452,6 +453,27 @@ void upstream_listen_acknowledged(struct mcp_provider *p, uint64_t id)
     if (p->listen_old && !p->listen_due)
         timer_set(router_timers(p->core.router), &p->listen, SETTLE_MS);
     end_subscribing(p, id);
+}
+
+void upstream_listen_put(const struct mcp_provider *p, struct buf *note)
+{
+    json_out_number(note, "listen", p->listen_id);
+    json_out_number(note, "listen_old", p->listen_old);
+    json_out_bool(note, "listen_acked", p->listen_acked);
+}
+
+static uint64_t resume_listen(struct mcp_provider *p, uint64_t id)
+{
+    if (id)
+        upstream_sent_resume(p, upstream_sent_new(p, listen_answered, listen_failed), id);
+    return id;
+}
+
+void upstream_listen_resume(struct mcp_provider *p, struct span note)
+{
+    p->listen_id = resume_listen(p, json_count(note, "listen"));
+    p->listen_old = resume_listen(p, json_count(note, "listen_old"));
+    p->listen_acked = json_get(note, "listen_acked").type == JSON_TRUE;
 }
 
 static void listen_soon(struct mcp_provider *p)
