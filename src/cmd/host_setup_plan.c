@@ -409,7 +409,7 @@ static int change_text(struct host_setup_file *f, bool own, struct err *err)
     return code;
 }
 
-static int read_host_file(struct host_setup *s, struct host_setup_file *f, struct err *err)
+static int read_host_file(struct host_setup_file *f, struct err *err)
 {
     struct stat st;
 
@@ -420,7 +420,6 @@ static int read_host_file(struct host_setup *s, struct host_setup_file *f, struc
     else if (stat(f->real, &st) || !S_ISREG(st.st_mode))
         return err_set(err, -EINVAL, "it is not a file");
     int code = f->made ? 0 : file_read(&f->before, f->real, CONFIG_MAX_BYTES);
-    (void)s;
     return code ? err_set(err, code, "cannot be read: %s", err_name(code)) : 0;
 }
 
@@ -429,7 +428,7 @@ static void plan_file(struct host_setup *s, struct host_setup_file *f)
     struct value *adopted = s->servers->last;
     struct err err = {0};
 
-    if (read_host_file(s, f, &err)) {
+    if (read_host_file(f, &err)) {
         f->wrong = err;
         return;
     }
@@ -508,7 +507,7 @@ static int read_config(struct host_setup *s)
         cmd_error(self, "there is no home folder for a configuration");
         return CMD_FAILED;
     }
-    int code = read_host_file(s, &s->config, &err);
+    int code = read_host_file(&s->config, &err);
     struct span text = buf_view(&s->config.before);
     struct value *root =
         code || is_blank(text) ? NULL : read_tree(s, edit_format_of(text), text, &err);

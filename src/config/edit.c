@@ -264,7 +264,7 @@ static int put(struct buf *out, enum edit_format format, const struct edit_place
     if (format == EDIT_JSON)
         edit_json_put(&edited, &d, name, entry);
     else if (format == EDIT_YAML)
-        edit_yaml_put(&edited, &d, name, v);
+        edit_yaml_put(&edited, &d, v);
     else
         edit_toml_put(&edited, &d, name, v);
     if (place->list)

@@ -42,7 +42,8 @@ size_t edit_line(struct span text, unsigned line);
 /* Where a place is in the text: its column counts characters. */
 size_t edit_offset(struct span text, struct place at);
 
-/* The four edits in each format. `v` is the entry. */
+/* The four edits in each format. `v` is the entry; that of YAML has its name as its key, or as a
+ * member. */
 void edit_json_put(struct buf *out, const struct edited *d, struct span name, struct span entry);
 void edit_json_take(struct buf *out, const struct edited *d, const struct value *v);
 void edit_json_rename(struct buf *out, const struct edited *d, const struct value *v,
@@ -50,7 +51,7 @@ void edit_json_rename(struct buf *out, const struct edited *d, const struct valu
 void edit_json_set(struct buf *out, const struct edited *d, const struct value *v,
                    struct span value);
 
-void edit_yaml_put(struct buf *out, const struct edited *d, struct span name, struct value *entry);
+void edit_yaml_put(struct buf *out, const struct edited *d, struct value *entry);
 void edit_yaml_take(struct buf *out, const struct edited *d, const struct value *v);
 void edit_yaml_rename(struct buf *out, const struct edited *d, const struct value *v,
                       struct span fresh);

@@ -1,6 +1,7 @@
 /* The text of a JSON document with one entry more, less, or changed; comments and trailing commas
  * stay. Called by edit.c. */
 #include "config/edit_inside.h"
+#include "config/reader.h"
 
 #include "base/mem.h"
 
@@ -62,27 +63,13 @@ static struct span indent_of(struct span text, size_t at)
     return span_cut(text, at, end - at);
 }
 
-/* Behind the comment that begins at `at`; `at` when there is none. */
-static size_t after_comment(struct span text, size_t at)
-{
-    struct span rest = span_from(text, at);
-
-    if (span_starts(rest, SPAN("//")))
-        return at + span_find(rest, '\n');
-    if (!span_starts(rest, SPAN("/*")))
-        return at;
-    for (at += 2; at + 1 < text.n && !(text.p[at] == '*' && text.p[at + 1] == '/');)
-        at++;
-    return at + 2 < text.n ? at + 2 : text.n;
-}
-
 /* The end of the line if nothing but blanks and comments is left on it, else `at`. */
 static size_t line_end(struct span text, size_t at)
 {
     size_t end = at;
 
     for (size_t next = at; next < text.n && text.p[next] != '\n'; end = next) {
-        next = after_comment(text, end);
+        next = json_doc_comment_end(text, end);
         if (next == end && text.p[end] != '\r' && !is_blank(text.p[end]))
             return at;
         next += next == end;
@@ -98,7 +85,7 @@ static size_t comma_after(const struct edited *d, size_t at)
     struct span text = d->text;
 
     while (at < text.n) {
-        size_t next = after_comment(text, at);
+        size_t next = json_doc_comment_end(text, at);
         if (text.p[at] == ',')
             return at;
         if (next == at && !is_space(text.p[at]))

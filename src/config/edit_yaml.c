@@ -146,13 +146,12 @@ static void put_below(struct buf *out, const struct edited *d, struct value *all
     insert_lines(out, d, next, token.n ? token : SPAN_EMPTY, buf_view(&lines));
 }
 
-void edit_yaml_put(struct buf *out, const struct edited *d, struct span name, struct value *entry)
+void edit_yaml_put(struct buf *out, const struct edited *d, struct value *entry)
 {
     struct value *all = d->chain[d->found];
     size_t column = column_of(d, all);
     BUF_SCOPED lines = {0};
 
-    (void)name;                                  /* `entry` has it as its key, or as a member */
     if (!d->found && (column == 0 || !all->n)) { /* a new top-level key */
         if (all->type == VALUE_MAP && !all->n)
             return; /* {}: no line can follow */

@@ -1,5 +1,5 @@
 /* A JSON text as a value tree with lines and columns, advice on syntax errors, and the removal of
- * comments and trailing commas. Called by config.c, edit.c and server_edit.c, by schema_dump.c for
+ * comments and trailing commas. Called by config.c, edit*.c and server_edit.c, by schema_dump.c for
  * values that are JSON, and by cmd/. */
 #include "config/reader.h"
 #include "wire/json.h"
@@ -146,8 +146,7 @@ struct value *json_doc_read(struct arena *a, struct span text, struct problems *
 
 /* --- comments --- */
 
-/* The end of the comment that begins at `at`; `at` when there is none. */
-static size_t comment_end(struct span text, size_t at)
+size_t json_doc_comment_end(struct span text, size_t at)
 {
     struct span rest = span_from(text, at);
 
@@ -175,7 +174,7 @@ bool json_doc_relax(struct buf *out, struct span text)
 
     for (size_t at = 0, end; at < text.n; at = end) {
         char c = text.p[at];
-        end = c == '"' ? string_end(text, at) : comment_end(text, at);
+        end = c == '"' ? string_end(text, at) : json_doc_comment_end(text, at);
         if (c != '"' && end > at) {
             for (; at < end; at++)
                 buf_char(out, text.p[at] == '\n' ? '\n' : ' ');

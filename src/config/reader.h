@@ -20,6 +20,8 @@ struct value *json_doc_read(struct arena *a, struct span text, struct problems *
  * either.
  */
 bool json_doc_relax(struct buf *out, struct span text);
+/* The end of the comment that begins at `at`; `at` when there is none. */
+size_t json_doc_comment_end(struct span text, size_t at);
 struct value *yaml_read(struct arena *a, struct span text, struct problems *problems);
 struct value *toml_read(struct arena *a, struct span text, struct problems *problems);
 
