@@ -163,18 +163,16 @@ static bool anybody_has(const struct router *r, const struct provider *p, struct
     return false;
 }
 
-/* A standing call that waits for this subscription, or NULL. */
-static struct call *anybody_pending(const struct router *r, const struct provider *p,
-                                    struct span own)
+/* Does a standing call wait for this subscription? */
+static bool anybody_pending(const struct router *r, const struct provider *p, struct span own)
 {
     LIST_EACH (&r->standing, it) {
-        struct call *c = LIST_ENTRY(it, struct call, standing);
         struct span uri;
-        const struct subscription *s = find(c, p, own, &uri);
+        const struct subscription *s = find(LIST_ENTRY(it, struct call, standing), p, own, &uri);
         if (s && s->pending)
-            return c;
+            return true;
     }
-    return NULL;
+    return false;
 }
 
 bool subscriptions_pending(const struct call *standing)
@@ -189,34 +187,43 @@ bool subscriptions_pending(const struct call *standing)
     return false;
 }
 
-/* The provider has not accepted the subscription: whoever wants it next must ask again. */
-static void forget_refused(const struct provider *p, struct span own)
+/* The provider has answered the subscription to this resource. True if the standing call waited for
+ * that; one that was refused is forgotten, so that whoever wants it next asks again. */
+static bool take_answer(struct call *standing, const struct provider *p, struct span own,
+                        bool refused)
 {
+    struct subscription *s;
     struct span uri;
+    bool waited = false;
 
-    LIST_EACH (&p->router->standing, it) {
-        struct call *c = LIST_ENTRY(it, struct call, standing);
-        const struct subscription *s = find(c, p, own, &uri);
-        if (s && !s->pending)
-            forget(c, uri);
+    while ((s = find(standing, p, own, &uri))) {
+        waited = waited || s->pending;
+        s->pending = false;
+        if (!refused)
+            break;
+        forget(standing, uri);
     }
+    return waited;
 }
 
-/* The provider has answered the subscription, by accepting or refusing it. Any standing call may
- * end inside an event, so the list is searched again each time. */
+/* All standing calls take the answer before the first is told: any of them may end, or subscribe
+ * again, inside an event. */
 static void settle(struct provider *p, struct span own, bool refused)
 {
     const struct event settled = {.kind = EVENT_SETTLED, .from = p};
-    struct span uri;
-    struct call *c;
+    struct router *r = p->router;
+    BUF_SCOPED handles = {0};
+    uint64_t handle;
 
-    if (refused)
-        forget_refused(p, own);
-    while ((c = anybody_pending(p->router, p, own))) {
-        find(c, p, own, &uri)->pending = false;
-        if (refused)
-            forget(c, uri);
-        if (!subscriptions_pending(c))
+    LIST_EACH (&r->standing, it) {
+        struct call *c = LIST_ENTRY(it, struct call, standing);
+        if (take_answer(c, p, own, refused))
+            buf_bytes(&handles, &c->handle, sizeof c->handle);
+    }
+    for (size_t at = 0; at < handles.n; at += sizeof handle) {
+        memcpy(&handle, handles.p + at, sizeof handle);
+        struct call *c = router_find(r, handle);
+        if (c && !subscriptions_pending(c))
             c->consumer->verbs->event(c->consumer, c, &settled);
     }
 }

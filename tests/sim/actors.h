@@ -23,6 +23,8 @@ void provider_send_away(struct sim_provider *p);
 /* As the operator: stops the provider, starts it, or both. */
 void provider_operate(struct sim_provider *p);
 void provider_announce(struct sim_provider *p);
+/* Nobody is subscribed to its resource any more: it has refused that, or it leaves. */
+void provider_forget_subscribers(const struct sim_provider *p);
 /* Asks a question that belongs to no call; provider_know takes such a question back. */
 void provider_wonder(struct sim_provider *p);
 void provider_know(struct sim_provider *p);

@@ -166,6 +166,15 @@ void provider_wonder(struct sim_provider *p)
         q->open = false;
 }
 
+void provider_forget_subscribers(const struct sim_provider *p)
+{
+    struct world *w = p->world;
+
+    for (size_t i = 0; i < w->n_flights; i++)
+        if (w->flights[i]->subscribed == p)
+            w->flights[i]->subscribed = NULL;
+}
+
 void job_finish(struct job *j)
 {
     struct world *w = j->provider->world;
@@ -175,6 +184,8 @@ void job_finish(struct job *j)
     TRACE(w, "%s: done %u", j->provider->alias, id_of(j));
     if (j->flight)
         j->flight->finishing = true;
+    else if (!ok && call->op == OP_SUBSCRIBE)
+        provider_forget_subscribers(j->provider);
     job_over(j);
     call_done(call,
               &(struct outcome){.kind = ok ? OUTCOME_RESULT : OUTCOME_ERROR, .body = SPAN("{}")});

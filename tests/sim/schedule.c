@@ -64,9 +64,7 @@ static void reload(struct world *w)
         TRACE(w, "reload: %s goes", p->alias);
         p->leaving = true;
         forget_member(w, p);
-        for (size_t i = 0; i < w->n_flights; i++)
-            if (w->flights[i]->subscribed == p)
-                w->flights[i]->subscribed = NULL;
+        provider_forget_subscribers(p);
         router_withdraw_provider(w->router, &p->core);
         provider_send_away(p);
     } else if (p->core.state == PROVIDER_DOWN) {
