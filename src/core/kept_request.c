@@ -4,7 +4,8 @@
 
 void kept_request_set(struct kept_request *k, const struct request *q)
 {
-    const struct span pieces[] = {q->name, q->params, q->meta_keep, q->log_level, q->declares};
+    const struct span pieces[] = {q->name,      q->params,   q->meta_keep,
+                                  q->log_level, q->declares, q->own_id};
     struct span kept[COUNT_OF(pieces)];
     size_t at = 0;
 
@@ -20,5 +21,6 @@ void kept_request_set(struct kept_request *k, const struct request *q)
     k->request.meta_keep = kept[2];
     k->request.log_level = kept[3];
     k->request.declares = kept[4];
+    k->request.own_id = kept[5];
     k->request.task_owner = NULL;
 }
