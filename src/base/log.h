@@ -71,6 +71,10 @@ void log_add_secret(struct span secret);
 /* The secret is not valid any more, like a token that was replaced. It is removed because the list
  * must not grow for ever. */
 void log_drop_secret(struct span secret);
+/* The same for a secret that others may have as well, such as the token of one of several sign-ins:
+ * it is hidden until each that holds it has released it, and no log_add_secret is left. */
+void log_hold_secret(struct span secret);
+void log_release_secret(struct span secret);
 void log_forget_secrets(void);
 /* How many patterns are searched for in each line: several for each secret. */
 size_t log_secret_count(void);

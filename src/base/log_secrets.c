@@ -17,6 +17,8 @@ enum {
     BASE64_ALPHABET = 64,
 };
 
+enum { KEPT = 1, HOLD = 2 };
+
 /* A text to search for: a secret, a line of it, or the inside of its base64 form. */
 struct pattern {
     struct pattern *next; /* pattern with the same first byte */
@@ -29,6 +31,7 @@ struct pattern {
 static struct {
     struct pattern *by_first[256];
     struct map known; /* pattern -> itself */
+    struct map held;  /* secret -> HOLD for each that holds it, plus KEPT */
 } secrets;
 
 /* --- what is a secret --- */
@@ -155,22 +158,48 @@ static void each_form(struct span secret, form_fn *fn)
     each_wrapped_base64(secret, fn);
 }
 
-/* Every reload adds the same secrets again: known ones are skipped, so that the list does not
- * grow. */
+static uintptr_t holds_of(struct span secret)
+{
+    return (uintptr_t)map_get(&secrets.held, secret);
+}
+
+static void set_holds(struct span secret, uintptr_t holds)
+{
+    uintptr_t before = holds_of(secret);
+
+    if (holds == before || secret.n < SECRET_MIN || is_common(secret))
+        return;
+    if (holds)
+        map_put(&secrets.held, secret, (void *)holds); // NOLINT(performance-no-int-to-ptr)
+    else
+        map_del(&secrets.held, secret);
+    if (!before)
+        each_form(secret, add_pattern);
+    else if (!holds)
+        each_form(secret, drop_pattern);
+}
+
+/* Every reload adds the same secrets again: they are not counted, so that one drop is enough. */
 void log_add_secret(struct span secret)
 {
-    if (secret.n < SECRET_MIN || is_common(secret) || map_get(&secrets.known, secret))
-        return;
-    each_form(secret, add_pattern);
+    set_holds(secret, holds_of(secret) | KEPT);
 }
 
 void log_drop_secret(struct span secret)
 {
-    char *copy = map_get(&secrets.known, secret) ? mem_span(secret) : NULL;
+    set_holds(secret, holds_of(secret) & ~(uintptr_t)KEPT);
+}
 
-    if (copy)
-        each_form(span_of(copy, secret.n), drop_pattern);
-    mem_free(copy);
+void log_hold_secret(struct span secret)
+{
+    set_holds(secret, holds_of(secret) + HOLD);
+}
+
+void log_release_secret(struct span secret)
+{
+    uintptr_t holds = holds_of(secret);
+
+    set_holds(secret, holds < HOLD ? holds : holds - HOLD);
 }
 
 size_t log_secret_count(void)
@@ -186,6 +215,7 @@ void log_forget_secrets(void)
     while (map_next(&secrets.known, &at, NULL, &pattern))
         mem_free(pattern);
     map_fini(&secrets.known);
+    map_fini(&secrets.held);
     memset(&secrets, 0, sizeof secrets);
 }
 

@@ -85,9 +85,9 @@ static void release(struct identity *id)
 static void set_proof(struct identity *id, struct span proof)
 {
     if (proof.n)
-        log_add_secret(proof);
+        log_hold_secret(proof);
     if (id->proof) {
-        log_drop_secret(span_str(id->proof));
+        log_release_secret(span_str(id->proof));
         explicit_bzero(id->proof, strlen(id->proof));
     }
     mem_free(id->proof);
@@ -302,7 +302,6 @@ static void on_granted(void *owner, const struct grant_answer *a)
         fail(id, a->err.text);
         return;
     }
-    log_add_secret(span_str(a->token->access));
     use_token(id, a->token, true);
     finish(id);
 }

@@ -41,7 +41,9 @@ void identity_set_token(struct identity *id, const char *token, int64_t since, i
         id->number++;
         /* Answers to requests with the last token may still come: it is hidden in the log until the
          * next change. */
-        log_drop_secret(span_str(id->previous));
+        log_hold_secret(span_str(token));
+        log_release_secret(span_str(id->previous));
+        log_drop_secret(span_str(id->previous)); /* the file of tokens had it */
         mem_free(id->previous);
         id->previous = before;
     } else {
@@ -559,10 +561,8 @@ void identity_drop(struct identity *id)
         list_remove(it);
     server_plan_drop(id->plan);
     principal_release(id->caller);
-    if (!identity_wants_person(id)) { /* a person's tokens stay in the file, and hidden */
-        log_drop_secret(span_str(id->token));
-        log_drop_secret(span_str(id->previous));
-    }
+    log_release_secret(span_str(id->token)); /* a person's tokens stay in the file, and hidden */
+    log_release_secret(span_str(id->previous));
     mem_free(id->token);
     mem_free(id->previous);
     mem_free(id->dead);

@@ -320,6 +320,42 @@ static void test_dropped(void **state)
     buf_fini(&out);
 }
 
+static void check_hidden(const char *text, bool hidden)
+{
+    check_redact(text, hidden ? "***" : text);
+}
+
+/* Two sign-ins may have got the same token. The first one that did not need it any more made it
+ * visible, also when it had only been given the same one again; and so did one whose token stood in
+ * the configuration as well. */
+static void test_held_by_several(void **state)
+{
+    static const char token[] = "token-of-two", both[] = "first-line\ntoken-of-two";
+
+    (void)state;
+    log_forget_secrets();
+    log_hold_secret(span_str(token));
+    log_hold_secret(span_str(token));
+    log_release_secret(span_str(token));
+    check_hidden(token, true);
+    log_add_secret(span_str(token)); /* a reload adds all of its secrets again */
+    log_add_secret(span_str(token));
+    log_release_secret(span_str(token));
+    check_hidden(token, true);
+    log_drop_secret(span_str(token));
+    check_hidden(token, false);
+    log_release_secret(span_str(token));
+    log_release_secret(span_str("aa")); /* too short: never held */
+
+    log_add_secret(span_str(both)); /* the token is a line of it */
+    log_hold_secret(span_str(token));
+    log_drop_secret(span_str(both));
+    check_hidden(token, true);
+    log_release_secret(span_str(token));
+    assert_int_equal(log_secret_count(), 0);
+    log_forget_secrets();
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -333,6 +369,7 @@ int main(void)
         cmocka_unit_test_teardown(test_no_form_survives, forget),
         cmocka_unit_test_teardown(test_cost, forget),
         cmocka_unit_test(test_dropped),
+        cmocka_unit_test(test_held_by_several),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
