@@ -10,6 +10,7 @@
 #include "hub/rehearsal.h"
 #include "hub/shims.h"
 #include "io/handover.h"
+#include "io/http_client.h"
 #include "io/inherited_child.h"
 #include "io/listen.h"
 #include "io/successor.h"
@@ -25,9 +26,10 @@
 #include <unistd.h>
 
 enum {
-    READY_MS = 15 * 1000, /* for the rehearsal, and again until the successor serves */
-    CALLS_MS = 25 * 1000, /* after this, the last calls of the old daemon are ended */
-    GONE_MS = 28 * 1000,  /* after this, the old daemon ends, whatever is left */
+    LOOKUPS_MS = 5 * 1000, /* for libcurl's lookups: a name server may not answer for longer */
+    READY_MS = 15 * 1000,  /* for the rehearsal, and again until the successor serves */
+    CALLS_MS = 25 * 1000,  /* after this, the last calls of the old daemon are ended */
+    GONE_MS = 28 * 1000,   /* after this, the old daemon ends, whatever is left */
     TICK_MS = 10,
 };
 
@@ -43,7 +45,8 @@ struct upgrade {
     struct http_exchange *x;     /* who asked; NULL when gone */
     struct rehearsal *rehearsal; /* NULL: none is under way */
     bool rehearsed, due;
-    struct timer threads; /* checks whether the threads have ended */
+    struct timer threads;   /* checks whether the threads have ended */
+    uint64_t lookups_until; /* libcurl's are not waited for after this; 0: not waited yet */
     /* while there are two daemons, and this is the old or the new one */
     struct handover *handover; /* NULL: there is no other daemon */
     int old;                   /* in the new one: the process of the old one; else 0 */
@@ -72,6 +75,7 @@ static void forget_request(struct upgrade *u)
     u->words = NULL;
     u->x = NULL;
     u->due = u->rehearsed = false;
+    u->lookups_until = 0;
 }
 
 static void refuse(struct upgrade *u, const char *why)
@@ -91,13 +95,24 @@ static void on_threads(struct timer *t)
     go_if_ready(CONTAINER_OF(t, struct upgrade, threads));
 }
 
+/* Threads of ours end soon, libcurl's may not: then the calls that wait for them fail. */
+static bool has_threads(struct upgrade *u)
+{
+    uint64_t now = loop_now(u->loop);
+
+    if (!u->lookups_until)
+        u->lookups_until = now + LOOKUPS_MS;
+    return loop_has_threads(u->loop) ||
+           (http_client_has_lookups(u->loop) && now < u->lookups_until);
+}
+
 /* Starts the upgrade unless the old process of the last upgrade is still there, or a thread runs: a
  * fork would not copy the thread. */
 static void go_if_ready(struct upgrade *u)
 {
     if (!u->rehearsed || u->handover || u->due)
         return;
-    if (loop_has_threads(u->loop)) {
+    if (has_threads(u)) {
         timer_set(loop_timers(u->loop), &u->threads, TICK_MS);
         return;
     }

@@ -131,6 +131,7 @@ static int on_attempt(void *arg, char *to_ip, char *from_ip, int to_port, int fr
     struct http_fetch *f = arg;
 
     (void)from_ip, (void)from_port;
+    f->found = true;
     /* A reused connection may have been opened by another client, with another reach. */
     f->barred = f->reach && !reach_has_ip(f->reach, to_ip, to_port);
     if (f->barred)
@@ -145,6 +146,7 @@ static curl_socket_t on_address(void *arg, curlsocktype purpose, struct curl_soc
     struct http_fetch *f = arg;
 
     (void)purpose;
+    f->found = true;
     f->barred = f->reach && !reach_has_address(f->reach, &a->addr);
     return f->barred ? CURL_SOCKET_BAD : socket(a->family, a->socktype | SOCK_CLOEXEC, a->protocol);
 }
@@ -226,6 +228,7 @@ static void follow(struct http_fetch *f)
     f->url = f->next;
     f->next = NULL;
     f->redirects++;
+    f->found = false;
     f->head.n = 0;
     curl_easy_setopt(f->easy, CURLOPT_URL, f->url);
     list_remove(&f->node);
@@ -373,6 +376,21 @@ struct http_client *http_client_new(struct loop *l)
     c->engine = http_engine_ref(l);
     list_init(&c->fetches);
     return c;
+}
+
+static bool has_lookup(const struct list *fetches)
+{
+    LIST_EACH (fetches, it)
+        if (!LIST_ENTRY(it, struct http_fetch, node)->found)
+            return true;
+    return false;
+}
+
+bool http_client_has_lookups(const struct loop *l)
+{
+    const struct http_engine *e = l->http;
+
+    return e && (has_lookup(&e->starting) || has_lookup(&e->running));
 }
 
 void http_client_free(struct http_client *c)

@@ -66,6 +66,9 @@ struct http_fetch_spec {
 struct http_client *http_client_new(struct loop *l);
 /* Cancels the client's fetches that are under way. */
 void http_client_free(struct http_client *c);
+/* Does a fetch on this loop wait for the address of its host? libcurl looks it up in a thread,
+ * which would not exist in a forked process. */
+bool http_client_has_lookups(const struct loop *l);
 
 struct http_fetch *http_fetch_start(struct http_client *c, const struct http_fetch_spec *spec,
                                     const struct http_fetch_events *on, void *owner);

@@ -47,6 +47,7 @@ struct http_fetch {
     const struct reach *reach; /* NULL: the request may go anywhere */
     bool direct;               /* no redirect is followed */
     bool barred;               /* `reach` does not allow the URL or the address */
+    bool found;                /* libcurl knows the address of the host, or needs none */
     bool has_body;
     struct buf body;
     char why[CURL_ERROR_SIZE];

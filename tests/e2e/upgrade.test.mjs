@@ -3,6 +3,7 @@
 // (docs/decisions/023-upgrade.md): users of the daemon notice nothing, and a program that cannot take
 // over leaves the old one serving.
 import assert from 'node:assert/strict';
+import { execFileSync } from 'node:child_process';
 import fs from 'node:fs';
 import http from 'node:http';
 import https from 'node:https';
@@ -14,7 +15,7 @@ import {
 } from './lib.mjs';
 import { agent, greet, page, serveBrowser, Socket, text } from './browser_lib.mjs';
 import { counting, home } from './daemon_lib.mjs';
-import { fixtureEntry, ModernClient } from './peers.mjs';
+import { fixtureEntry, fixtureOverHttp, ModernClient } from './peers.mjs';
 import { Authority } from './tls_lib.mjs';
 
 const upgrade = (server, ...args) => rialto(['upgrade', '-c', server.config, ...args],
@@ -264,6 +265,36 @@ test('after an upgrade an update comes once', async (t) => {
     assert.equal(stream.count('notifications/resources/updated'), before + 2);
     stream.close();
   }
+});
+
+// libcurl looks names up in a thread, which a fork does not copy: a call whose server's name was being looked up
+// waited for it in vain, and failed 25 s later.
+test('an upgrade waits for the lookup of a server\'s name', async (t) => {
+  const dir = tempDir(), library = path.join(dir, 'slow.so');
+  fs.writeFileSync(path.join(dir, 'slow.c'), `
+#define _GNU_SOURCE
+#include <dlfcn.h>
+#include <netdb.h>
+#include <string.h>
+#include <unistd.h>
+int getaddrinfo(const char *host, const char *port, const struct addrinfo *hints, struct addrinfo **found)
+{
+    int (*real)(const char *, const char *, const struct addrinfo *, struct addrinfo **) = dlsym(RTLD_NEXT, "getaddrinfo");
+    if (host && strcmp(host, "slow.test") == 0) { sleep(2); host = "127.0.0.1"; }
+    return real(host, port, hints, found);
+}`);
+  execFileSync('cc', ['-shared', '-fPIC', '-o', library, path.join(dir, 'slow.c')]);
+  const upstream = await fixtureOverHttp(t, 'legacy');
+  const server = await serve(t, { servers: { s: { idle_stop: '1s', url: upstream.url.replace('127.0.0.1', 'slow.test') } } },
+    { env: { LD_PRELOAD: library, ASAN_OPTIONS: 'detect_leaks=0:verify_asan_link_order=0' } });
+  const client = await new HttpClient(server.url).connect();
+  await client.waitFor('s__echo');
+  await sleep(3500); // the server rests, and libcurl has forgotten the address
+  const call = client.call('s__echo', { message: 'here' });
+  await sleep(300);
+  await upgraded(server);
+  const { result, error } = await within(10_000, 'the answer', call);
+  assert.match(JSON.stringify(result ?? error), /here/);
 });
 
 // The new daemon forgot the servers that the old one still had: their memory leaked, which only a sanitizer sees.
