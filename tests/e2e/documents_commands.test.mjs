@@ -261,7 +261,7 @@ test('commands in the middle of a sentence', async (t) => {
   const asBlock = new Set(listed.filter(([, c]) => !c.inline).map(([, c]) => c.text));
   const lines = commandsOf('in sentences').flatMap(variants).map(filled).filter((l) => !asBlock.has(l));
   // These only name a command, which needs more arguments: its help is run instead.
-  const names = ['rialto add', 'rialto bus', 'rialto call', 'rialto conductor', 'rialto import', 'rialto replay'];
+  const names = ['rialto add', 'rialto bus', 'rialto call', 'rialto conductor', 'rialto import', 'rialto rename', 'rialto replay'];
   const elsewhere = /^rialto (serve|stdio --alone|browser(?! pair)|conductor|bus (worker|proxy))/; // run in an environment of their own, not beside the daemon
   // These come last, in this order: `token` needs a token that was added, and `upgrade` replaces the daemon.
   const turn = (line) => ['token add', 'token', 'audit', 'upgrade'].findIndex((w) => line.startsWith(`rialto ${w}`));
