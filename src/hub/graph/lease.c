@@ -2,8 +2,11 @@
  * go at the end. Called by bridge.c. */
 #include "hub/graph/lease.h"
 
+#include <string.h>
+
 #include "base/mem.h"
 #include "core/principal.h"
+#include "core/subscriptions.h"
 
 /* How long calls to a server that the configuration has dropped may still take. */
 enum { PATIENCE_MS = 30 * 1000 };
@@ -223,12 +226,31 @@ static void give_up(struct variant_claim *c, uint64_t patience)
     mem_free(c);
 }
 
+/* The entry has changed, so that another instance was added in the place of `o`: what the session
+ * subscribed to goes on there. */
+static void move_subscriptions(struct lease *l, const struct own_instance *o)
+{
+    const char *alias = server_alias(instance_plan(o->instance));
+
+    LIST_EACH (&l->owns, it) {
+        struct own_instance *next = LIST_ENTRY(it, struct own_instance, node);
+        struct provider *p = instance_provider(next->instance);
+        if (!next->added || strcmp(server_alias(instance_plan(next->instance)), alias) != 0)
+            continue;
+        subscriptions_hand_over(instance_provider(o->instance), p);
+        if (subscriptions_any(p))
+            provider_want(p);
+    }
+}
+
 void lease_settle(struct lease *l)
 {
     LIST_EACH_SAFE (&l->owns, it) {
         struct own_instance *o = LIST_ENTRY(it, struct own_instance, node);
-        if (!o->added)
-            let_go(o, PATIENCE_MS);
+        if (o->added)
+            continue;
+        move_subscriptions(l, o);
+        let_go(o, PATIENCE_MS);
     }
     LIST_EACH_SAFE (&l->claims, it) {
         struct variant_claim *c = LIST_ENTRY(it, struct variant_claim, node);
