@@ -386,6 +386,8 @@ static void check_tokens(struct schema_read *r, const struct value *root, struct
     bool listed = list || (auth && value_get(auth, "jwt")),
          others = c->jwt.n || c->introspection.url || c->issuer;
     c->asks_tokens = listed || others;
+    if (listed && !c->tokens.items) /* for the list to be seen in what is written again */
+        c->tokens.items = arena_alloc(r->arena, 0);
     if (listed && (!list || !list->n) && !others)
         problems_add(r->problems, PROBLEM_WARNING, at, "auth.tokens",
                      "there is no token, so nobody is let in over the network; 'rialto token add "

@@ -158,7 +158,7 @@ static struct value *dump_entries(struct arena *a, const struct schema_row *row,
             map->key = span_str(get_text(entry));
         value_append(v, alone ? alone : map);
     }
-    return list.n ? v : NULL;
+    return list.items ? v : NULL; /* an empty one may mean nobody (auth.tokens) */
 }
 
 static struct value *dump_section(struct arena *a, const struct schema_row *row, const void *base)
