@@ -34,7 +34,7 @@ struct line_client {
     struct idmap subs; /* engine_sub by id, which is its sid */
     bool joined, closing;
     unsigned silence;
-    struct timer pulse;
+    struct timer ping_timer;
     struct deferred gone;
 };
 
@@ -176,7 +176,7 @@ static void engine_free(struct line_client *e)
 {
     struct bus *b = e->bus;
 
-    timer_clear(loop_timers(e->loop), &e->pulse);
+    timer_clear(loop_timers(e->loop), &e->ping_timer);
     idmap_fini(&e->subs);
     mem_free(e->address);
     mem_free(e);
@@ -186,7 +186,7 @@ static void engine_free(struct line_client *e)
 /* Forgets the subscriptions of the lost connection: bus.c makes them again. */
 static void forget_connection(struct line_client *e)
 {
-    timer_clear(loop_timers(e->loop), &e->pulse);
+    timer_clear(loop_timers(e->loop), &e->ping_timer);
     lines_fini(&e->lines);
     idmap_fini(&e->subs);
     e->stream = NULL;
@@ -207,9 +207,9 @@ static void on_closed(void *owner, const char *reason)
 static const struct stream_events stream_events = {.data = on_data, .closed = on_closed};
 
 /* The host must have answered our hello before the first beat. */
-static void on_pulse(struct timer *t)
+static void on_ping_timer(struct timer *t)
 {
-    struct line_client *e = CONTAINER_OF(t, struct line_client, pulse);
+    struct line_client *e = CONTAINER_OF(t, struct line_client, ping_timer);
 
     if (!e->joined || e->silence == SILENCE_MOST) {
         stream_close(e->stream, "the host does not answer");
@@ -241,7 +241,7 @@ static void on_connected(void *owner, struct stream *s, int code)
     stream_set_limit(s, queue_limit);
     stream_start(s, &stream_events, e);
     say_hello(e);
-    timer_set(loop_timers(e->loop), &e->pulse, HELLO_MS);
+    timer_set(loop_timers(e->loop), &e->ping_timer, HELLO_MS);
 }
 
 static void line_connect(void *engine)
@@ -281,7 +281,7 @@ struct line_client *line_client_open(struct bus *b, struct loop *loop,
     e->loop = loop;
     e->options = options;
     e->address = mem_str(address);
-    e->pulse.fire = on_pulse;
+    e->ping_timer.fire = on_ping_timer;
     return e;
 }
 

@@ -7,8 +7,8 @@ static void check(const char *const *lines, const char *wanted)
 {
     static const struct cage_path open[] = {{"/usr", CAGE_READ | CAGE_RUN, false}};
     struct cage_rules rules = {
-        .level = "map", .own = "/work", .home = "/home/u", .paths = open, .n_paths = 1};
-    struct learn l = {.rules = &rules, .cwd = "/work"};
+        .level = "map", .own = "/here", .home = "/home/u", .paths = open, .n_paths = 1};
+    struct learn l = {.rules = &rules, .cwd = "/here"};
     BUF_SCOPED out = {0};
 
     cage_list_add(&l.files, "/home/u/bin/server", CAGE_READ | CAGE_RUN);
@@ -28,18 +28,18 @@ static void test_files(void **state)
 {
     (void)state;
     check(LINES("execve(\"/home/u/bin/server\", [\"server\"], 0x7ffd /* 3 vars */) = 0",
-                "openat(AT_FDCWD</work>, \"/lib/libc.so.6\", O_RDONLY) = 3</usr/lib/libc.so.6>",
-                "openat(AT_FDCWD</work>, \"x\", O_RDWR|O_CREAT, 0600) = 3</work/x>",
-                "openat(AT_FDCWD</work>, \"/tmp/a/b\", O_WRONLY|O_CREAT) = 3</tmp/a/b>",
-                "openat(AT_FDCWD</work>, \"/home/u/no\", O_RDONLY) = -1 ENOENT (No such file)",
-                "newfstatat(AT_FDCWD</work>, \"/home/u/seen\", {st_mode=S_IFREG|0644}, 0) = 0", "",
+                "openat(AT_FDCWD</here>, \"/lib/libc.so.6\", O_RDONLY) = 3</usr/lib/libc.so.6>",
+                "openat(AT_FDCWD</here>, \"x\", O_RDWR|O_CREAT, 0600) = 3</here/x>",
+                "openat(AT_FDCWD</here>, \"/tmp/a/b\", O_WRONLY|O_CREAT) = 3</tmp/a/b>",
+                "openat(AT_FDCWD</here>, \"/home/u/no\", O_RDONLY) = -1 ENOENT (No such file)",
+                "newfstatat(AT_FDCWD</here>, \"/home/u/seen\", {st_mode=S_IFREG|0644}, 0) = 0", "",
                 "garbage", "openat("),
           "network: none\n");
-    check(LINES("openat(AT_FDCWD</work>, \"y\", O_RDONLY) = 3</srv/p/node_modules/a/i.js>",
-                "openat(AT_FDCWD</work>, \"y\", O_RDONLY) = 3</srv/p/node_modules/b/c/i.js>",
-                "openat(AT_FDCWD</work>, \"y\", O_RDONLY) = 3</home/u/.netrc>",
-                "openat(AT_FDCWD</work>, \"y\", O_RDONLY) = 3</home/u/data/deep/x>",
-                "openat(AT_FDCWD</work>, \"y\", O_RDONLY) = 3</home/u/data/x>",
+    check(LINES("openat(AT_FDCWD</here>, \"y\", O_RDONLY) = 3</srv/p/node_modules/a/i.js>",
+                "openat(AT_FDCWD</here>, \"y\", O_RDONLY) = 3</srv/p/node_modules/b/c/i.js>",
+                "openat(AT_FDCWD</here>, \"y\", O_RDONLY) = 3</home/u/.netrc>",
+                "openat(AT_FDCWD</here>, \"y\", O_RDONLY) = 3</home/u/data/deep/x>",
+                "openat(AT_FDCWD</here>, \"y\", O_RDONLY) = 3</home/u/data/x>",
                 "mkdir(\"/home/u/out/new\", 0777)                      = 0",
                 "unlink(\"../lib/a\") = -1 EPERM (Operation not permitted)"),
           "read:\n  - \"/srv/p/node_modules\"\n  - \"/home/u/.netrc\"\n  - \"/home/u/data\"\n"
