@@ -12,18 +12,19 @@
 #include <stdbool.h>
 #include <stdint.h>
 
-enum { PACE_KINDS = 16, PACE_GATHER = 20 /* ms from the first mark */ };
+enum { THROTTLE_KINDS = 16, THROTTLE_GATHER = 20 /* ms from the first mark */ };
 
 struct throttle {
-    unsigned marked;                            /* bits */
-    uint64_t due[PACE_KINDS], last[PACE_KINDS]; /* of the marked ones; when each was last taken */
+    unsigned marked; /* bits */
+    uint64_t due[THROTTLE_KINDS],
+        last[THROTTLE_KINDS]; /* of the marked ones; when each was last taken */
 };
 
 /* True if the kind was not marked yet: then throttle_next may be earlier than before. */
-bool throttle_mark(struct throttle *p, unsigned kind, uint64_t gap, uint64_t now);
+bool throttle_mark(struct throttle *t, unsigned kind, uint64_t gap, uint64_t now);
 /* When something is due; UINT64_MAX while nothing is marked. */
-uint64_t throttle_next(const struct throttle *p);
+uint64_t throttle_next(const struct throttle *t);
 /* Returns the kinds (bits) that are due, and removes their marks. */
-unsigned throttle_take(struct throttle *p, uint64_t now);
+unsigned throttle_take(struct throttle *t, uint64_t now);
 
 #endif

@@ -94,9 +94,6 @@ test('a server gets no further by the socket than by the network', async (t) => 
   }
 });
 
-// Any process may lower the limits of another one of its user, also the one by which the daemon
-// knows who descends from its servers: an orphan was then taken for the operator. The program that
-// an upgrade puts in the daemon's place must not read the lowered limit as its own, either.
 // A shim gives the daemon the host's values of the variables that the daemon asks for. Every user can make a folder in
 // /tmp that has another user's name, and listen there.
 const impostor = `
@@ -147,6 +144,9 @@ for (const [where, owner] of [['a folder of another user', 0], ['the own folder'
   });
 }
 
+// Any process may lower the limits of another one of its user, also the one by which the daemon
+// knows who descends from its servers: an orphan was then taken for the operator. The program that
+// an upgrade puts in the daemon's place must not read the lowered limit as its own, either.
 test('a server that lowers the limits of the daemon is known, also after an upgrade', async (t) => {
   const { server, client } = await serveAndConnect(t, { servers: { intruder } }, ['intruder__try']);
   const env = { XDG_RUNTIME_DIR: server.dir, XDG_STATE_HOME: path.join(server.dir, 'state') };
