@@ -17,7 +17,10 @@ enum {
     AGAIN_MS = 250,
     STREAM_AGAIN_MS = 3000, /* longer than LISTEN_AGAIN_MS (nats_sub.c): consumers come first */
     LATE_MS = 5000,         /* a stream that finds another leader answers sooner */
-    ASK_MS = 1, /* how long we collect messages before one PING asks about all of them */
+    /* One PING asks about several messages: so many, or those of this time. A worker has only so
+     * many calls at once, and none of them is over before its answer has arrived. */
+    ASK_FROM = 4,
+    ASK_MS = 1,
 };
 
 /*
@@ -45,21 +48,33 @@ struct nats_root {
 
 /* --- what has arrived --- */
 
-static void ask_soon(struct nats_client *e)
+static void ask(struct nats_client *e)
 {
-    /* One PING at a time: the next one asks about all that was sent in the meantime. */
-    if (!e->link.pings && e->last_unsure > e->asked_upto && !timer_is_set(&e->ask))
-        timer_set(loop_timers(e->loop), &e->ask, ASK_MS);
+    timer_clear(loop_timers(e->loop), &e->ask);
+    e->asked_upto = e->last_unsure;
+    nats_link_ping(e);
 }
 
 static void on_ask(struct timer *t)
 {
     struct nats_client *e = CONTAINER_OF(t, struct nats_client, ask);
 
-    if (e->link.pings)
+    if (!e->link.pings)
+        ask(e);
+}
+
+static void ask_soon(struct nats_client *e)
+{
+    uint64_t n = e->last_unsure - e->asked_upto;
+
+    /* One PING at a time: the next one asks about all that was sent in the meantime. None when this
+     * server is being left, which is over when the PING that is under way has been answered. */
+    if (e->link.pings || e->link.moving || n == 0)
         return;
-    e->asked_upto = e->last_unsure;
-    nats_link_ping(e);
+    if (n >= ASK_FROM)
+        ask(e);
+    else if (!timer_is_set(&e->ask))
+        timer_set(loop_timers(e->loop), &e->ask, ASK_MS);
 }
 
 static void unsure_add(struct nats_client *e, uint64_t number, uint64_t leg)
