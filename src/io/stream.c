@@ -17,7 +17,11 @@ enum {
     SPARE_KEEP = 64 * 1024, /* capacity that the loop's spare buffer may keep */
     SLICE_MAX = 256 * 1024, /* most bytes handed to libuv at once */
     LOW_WATER = STREAM_HIGH_WATER / 4,
-    WRITE_FROM = 4 * 1024,  /* this much is written at once: the reader can start while we go on */
+    /* So much is written before the end of the turn: the reader can start while we go on. Several
+     * messages at least, unless they are large, because each write costs as much as reading one. */
+    WRITE_FROM = 4 * 1024,
+    WRITE_MESSAGES = 4,
+    WRITE_LARGE = 32 * 1024,
     COUNT_FROM = 64 * 1024, /* less output than this is counted only at the end of the turn */
     EOF_FLUSH_MS = 1000,    /* time for answers to reach a peer that has sent EOF */
 };
@@ -336,6 +340,7 @@ static bool write_from(struct stream *s, struct buf *from)
 /* Makes no callback. */
 static void flush(struct stream *s)
 {
+    s->n_messages = 0;
     if (s->slice)
         return;
     if (s->flight_at < s->flight.n) {
@@ -378,6 +383,11 @@ struct buf *stream_out(struct stream *s)
     return &s->out;
 }
 
+static bool is_worth_a_write(const struct stream *s)
+{
+    return s->out.n >= (s->n_messages < WRITE_MESSAGES ? WRITE_LARGE : WRITE_FROM);
+}
+
 void stream_wrote(struct stream *s)
 {
     s->appending = false;
@@ -386,8 +396,9 @@ void stream_wrote(struct stream *s)
         return;
     }
     size_t queued = stream_queued(s);
+    s->n_messages++;
     /* Much output in one turn means a slow reader only if the kernel does not take it. */
-    if (s->out.n >= WRITE_FROM || queued > s->limit) {
+    if (is_worth_a_write(s) || queued > s->limit) {
         flush(s);
         queued = stream_queued(s);
     }

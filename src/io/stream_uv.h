@@ -69,7 +69,8 @@ struct stream {
     bool looked_again;   /* the deadline was extended once, to read the last input */
     bool closing;
 
-    unsigned handles; /* libuv handles that have not given their close callback */
+    unsigned n_messages; /* in `out`, since output was last written */
+    unsigned handles;    /* libuv handles that have not given their close callback */
     char *name;
     char *reason;
     void (*gone)(void *arg);

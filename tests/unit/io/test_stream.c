@@ -49,6 +49,29 @@ static void test_writes_arrive_in_order(void **state)
     leave_both(l, &a, &b);
 }
 
+/* A process that gets many small messages in one turn can start on the first ones while we go on;
+ * but a write for each message of 10 KB made 64 of them under way 5 % slower than one write for
+ * all. */
+static void test_several_messages_are_written_before_the_turn_ends(void **state)
+{
+    (void)state;
+    struct loop *l = loop_new();
+    struct party a, b;
+    make_pair(l, &a, &b);
+    char *pattern = make_pattern(40 * 1024);
+    for (size_t i = 1; i <= 3; i++) {
+        stream_write(a.stream, span_of(pattern, 10 * 1024));
+        assert_int_equal(stream_queued(a.stream), i * 10 * 1024);
+    }
+    stream_write(a.stream, span_of(pattern, 1024));
+    assert_int_equal(stream_queued(a.stream), 0);
+    stream_write(a.stream, span_of(pattern, 40 * 1024));
+    assert_int_equal(stream_queued(a.stream), 0);
+    WAIT(l, b.got.n == 71 * 1024);
+    mem_free(pattern);
+    leave_both(l, &a, &b);
+}
+
 /* The rest of a large write must not move while libuv reads it and more is appended. */
 static void test_large_output_keeps_its_order(void **state)
 {
@@ -412,6 +435,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_writes_arrive_in_order),
+        cmocka_unit_test(test_several_messages_are_written_before_the_turn_ends),
         cmocka_unit_test(test_large_output_keeps_its_order),
         cmocka_unit_test(test_drained_is_told_after_high_water),
         cmocka_unit_test(test_a_slow_reader_is_cut),
