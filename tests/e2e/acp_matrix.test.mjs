@@ -1,12 +1,11 @@
 // Every part of a chain, at every step, with everything that can go wrong with it: a cell for each, with
 // the answer that the client has to get. No cell is allowed to hang.
 import assert from 'node:assert/strict';
-import fs from 'node:fs';
 import { test } from 'node:test';
 import {
   agent, Conductor, eventLog, guardsOf, inner, proxy, rejects,
 } from './acp_lib.mjs';
-import { descendants, expectGone, until, within } from './lib.mjs';
+import { commandOf, descendants, expectGone, until, within } from './lib.mjs';
 
 const parts = ['the first proxy', 'the second proxy', 'the agent'];
 const steps = ['initialize', 'session/new', 'session/prompt'];
@@ -94,7 +93,6 @@ test('kill -9 of the conductor, at every step: nothing is left', { concurrency: 
   })));
 });
 
-const commandOf = ({ pid }) => { try { return fs.readFileSync(`/proc/${pid}/cmdline`, 'utf8').split('\0'); } catch { return []; } };
 const killed = (c, test_) => until('the process', () => {
   const found = descendants(c.child.pid).find((p) => test_(commandOf(p)));
   if (found) process.kill(found.pid, 'SIGKILL');

@@ -9,7 +9,7 @@ import { test } from 'node:test';
 import { pathToFileURL } from 'node:url';
 import { agent, proxy } from './acp_lib.mjs';
 import {
-  descendants, expectClean, expectGone, npmFolder, rialtoBin, root, runCommand, sanitizerEnv,
+  commandOf, descendants, expectClean, expectGone, npmFolder, rialtoBin, root, runCommand, sanitizerEnv,
   tempDir, until, within,
 } from './lib.mjs';
 
@@ -190,7 +190,6 @@ const agents = {
 };
 
 const agentFolder = path.join(root, 'build/npm-agents/node_modules');
-const commandOf = ({ pid }) => { try { return fs.readFileSync(`/proc/${pid}/cmdline`, 'utf8').split('\0'); } catch { return []; } };
 const isBridge = (command) => command[0].endsWith('/conductor') && command[1] === 'mcp';
 
 for (const [name, commandLine] of Object.entries(agents)) {

@@ -83,6 +83,11 @@ export function isAlive(process_) {
   return Boolean(now && now.state !== 'Z' && (!process_.started || now.started === process_.started));
 }
 
+/** The words of a process's command line; none when it has ended. */
+export function commandOf({ pid }) {
+  try { return fs.readFileSync(`/proc/${pid}/cmdline`, 'utf8').split('\0'); } catch { return []; }
+}
+
 export async function expectGone(processes, ms = 1000) {
   await until('processes left behind', () => !processes.some(isAlive), ms)
     .catch(() => assert.fail(`left behind: ${processes.filter(isAlive).map((p) => p.pid)}`));

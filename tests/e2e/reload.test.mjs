@@ -5,7 +5,7 @@ import path from 'node:path';
 import test from 'node:test';
 import { counting } from './daemon_lib.mjs';
 import {
-  descendants, exchange, expectGone, fake, HttpClient, logged, rialto, serve, tempDir, until, writeConfig,
+  commandOf, descendants, exchange, expectGone, fake, HttpClient, logged, rialto, serve, tempDir, until, writeConfig,
 } from './lib.mjs';
 import { tokenEntry } from './admin_lib.mjs';
 
@@ -107,22 +107,24 @@ test('calls under way when their server is replaced come to their ends, and run 
 });
 
 // Agents keep their sessions, but what they had subscribed to at the old server, and the log level that they had set, was
-// silently forgotten; later on still where each session had an instance of its own.
-for (const instances of ['shared', 'per-session']) {
-  test(`a server that replaces another one knows of subscriptions and of the log level: ${instances}`, async (t) => {
-    const n = (word) => ({ n: { ...counting(path.join(tempDir(), 'calls')), env: { WORD: word }, instances } });
-    const server = await serve(t, { servers: n('one') });
+// silently forgotten; later on still where each session had an instance of its own, then where that is what changed.
+for (const [from, to] of [['shared', 'shared'], ['per-session', 'per-session'], ['shared', 'per-session'], ['per-session', 'shared']]) {
+  test(`a server that replaces another one knows of subscriptions and of the log level: ${from}, then ${to}`, async (t) => {
+    const n = (word, instances) => ({ n: { ...counting(path.join(tempDir(), 'calls')), env: { WORD: word }, instances } });
+    const own = { own: { ...fake('--name', 'own'), instances: 'per-session' } }; // for a session with a view of its own
+    const server = await serve(t, { servers: { ...n('one', from), ...own } });
     const client = await new HttpClient(server.url).connect();
     await client.waitFor('n__count');
     const { error } = await client.request('resources/subscribe', { uri: 'count://all' });
     assert.equal(error, undefined);
     await client.request('logging/setLevel', { level: 'debug' });
     const stream = await client.listen();
-    const before = descendants(server.pid);
-    rewrite(server, { servers: n('two') });
+    const counters = () => descendants(server.pid).filter((p) => commandOf(p).some((word) => word.endsWith('counting.cjs')));
+    const before = counters();
+    rewrite(server, { servers: { ...n('two', to), ...own } });
     assert.deepEqual((await reload(server)).replaced, ['n']);
     await expectGone(before, 10_000);
-    await until('the new one in place', () => descendants(server.pid).length === before.length);
+    await until('the new one in place', () => counters().length > 0);
     const { text } = await client.post({ jsonrpc: '2.0', id: 'call', method: 'tools/call', params: { name: 'n__count', arguments: {} } });
     assert.match(text, /notifications\/message.*counts/, text);
     await stream.waitFor('notifications/resources/updated');

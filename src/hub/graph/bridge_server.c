@@ -187,6 +187,8 @@ static void move_subscriptions(const struct bridge_server *s, struct instance *f
         subscriptions_hand_over(instance_provider(from), second);
     if (second && subscriptions_any(second))
         provider_want(second);
+    for (struct lease *l = NULL; (l = leases_next(s->bridge->leases, l));)
+        lease_move_subscriptions(l, instance_provider(from));
 }
 
 /* The shared instance knows its lists and speaks the stateless era: do sessions of the initialize

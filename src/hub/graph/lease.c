@@ -226,18 +226,14 @@ static void give_up(struct variant_claim *c, uint64_t patience)
     mem_free(c);
 }
 
-/* The entry has changed, so that another instance was added in the place of `o`: what the session
- * subscribed to goes on there. */
-static void move_subscriptions(struct lease *l, const struct own_instance *o)
+void lease_move_subscriptions(struct lease *l, struct provider *from)
 {
-    const char *alias = server_alias(instance_plan(o->instance));
+    struct provider *p;
 
-    LIST_EACH (&l->owns, it) {
-        struct own_instance *next = LIST_ENTRY(it, struct own_instance, node);
-        struct provider *p = instance_provider(next->instance);
-        if (!next->added || strcmp(server_alias(instance_plan(next->instance)), alias) != 0)
+    for (size_t n = 0; (p = view_member(lease_view(l), n)); n++) {
+        if (p == from || strcmp(p->alias, from->alias) != 0)
             continue;
-        subscriptions_hand_over(instance_provider(o->instance), p);
+        subscriptions_hand_over(from, p);
         if (subscriptions_any(p))
             provider_want(p);
     }
@@ -249,7 +245,7 @@ void lease_settle(struct lease *l)
         struct own_instance *o = LIST_ENTRY(it, struct own_instance, node);
         if (o->added)
             continue;
-        move_subscriptions(l, o);
+        lease_move_subscriptions(l, instance_provider(o->instance));
         let_go(o, PATIENCE_MS);
     }
     LIST_EACH_SAFE (&l->claims, it) {

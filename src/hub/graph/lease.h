@@ -65,6 +65,9 @@ bool lease_has_own(struct lease *l, const struct server_plan *plan);
 void lease_claim(struct lease *l, struct variant *v);
 /* Everything has been added: let go of the instances and variants that were not added again. */
 void lease_settle(struct lease *l);
+/* The server's entry has changed, so that another provider of its name is in the session's view:
+ * what the session had subscribed to at `from` goes on there. */
+void lease_move_subscriptions(struct lease *l, struct provider *from);
 /* The shared instance made from this plan has published its lists; call router_tell_changes
  * afterwards. */
 void lease_learn(struct lease *l, const struct server_plan *plan, const struct catalog *known);
