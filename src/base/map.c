@@ -6,7 +6,7 @@
 #include "base/mem.h"
 
 struct map_slot {
-    char *key; /* NULL marks a free slot */
+    const char *key; /* NULL marks a free slot */
     size_t key_n;
     uint64_t hash;
     void *value;
@@ -17,7 +17,8 @@ static uint64_t rotl(uint64_t x, int b)
     return (x << b) | (x >> (64 - b));
 }
 
-static void sip_round(uint64_t v[4])
+/* Inlined, so that the four words stay in registers. */
+static inline __attribute__((always_inline)) void sip_round(uint64_t v[4])
 {
     v[0] += v[1];
     v[1] = rotl(v[1], 13) ^ v[0];
@@ -72,8 +73,8 @@ uint64_t map_hash(struct span key)
 
 void map_fini(struct map *m)
 {
-    for (size_t i = 0; i < m->cap; i++)
-        mem_free(m->slots[i].key);
+    for (size_t i = 0; !m->borrows && i < m->cap; i++)
+        mem_free((char *)m->slots[i].key);
     mem_free(m->slots);
     *m = (struct map){0};
 }
@@ -95,11 +96,14 @@ void *map_get(const struct map *m, struct span key)
     return m->slots[map_find(m, key, map_hash(key))].value;
 }
 
-static void map_grow(struct map *m)
+void map_reserve(struct map *m, size_t n)
 {
     struct map old = *m;
 
-    m->cap = old.cap ? old.cap * 2 : 16;
+    if (n * 4 <= m->cap * 3)
+        return;
+    for (m->cap = old.cap ? old.cap : 16; n * 4 > m->cap * 3;)
+        m->cap *= 2;
     m->slots = MEM_ARRAY(struct map_slot, m->cap);
     for (size_t i = 0; i < old.cap; i++) {
         const struct map_slot *s = &old.slots[i];
@@ -111,13 +115,12 @@ static void map_grow(struct map *m)
 
 void *map_put(struct map *m, struct span key, void *value)
 {
-    if (m->n * 4 >= m->cap * 3)
-        map_grow(m);
+    map_reserve(m, m->n + 1);
     uint64_t hash = map_hash(key);
     struct map_slot *s = &m->slots[map_find(m, key, hash)];
     void *before = s->value;
     if (!s->key) {
-        s->key = mem_span(key);
+        s->key = m->borrows ? key.p : mem_span(key);
         s->key_n = key.n;
         s->hash = hash;
         m->n++;
@@ -134,7 +137,8 @@ void *map_del(struct map *m, struct span key)
     void *value = m->slots[hole].value;
     if (!m->slots[hole].key)
         return NULL;
-    mem_free(m->slots[hole].key);
+    if (!m->borrows)
+        mem_free((char *)m->slots[hole].key);
     m->n--;
     /* Close the gap: lookups stop at a free slot, so every following entry that they could not
      * reach any more moves back. */

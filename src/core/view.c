@@ -22,7 +22,7 @@ struct member {
 
 /* The merged table of one kind. */
 struct table {
-    struct map by_name;    /* public name -> struct target *, shown or not */
+    struct map by_name;    /* public name, in `arena` -> struct target *, shown or not */
     struct target **shown; /* the listed targets, in order */
     size_t n_shown, cap;
     unsigned flags;     /* of all shown items */
@@ -640,13 +640,12 @@ static void add_items(struct build *b, struct provider *p, const struct member *
 
 static void table_rebuild(struct view *v, enum item_kind kind)
 {
-    struct table *t = &v->tables[kind];
-    struct build b = {.view = v, .kind = kind, .table = t, .known = t->by_name};
+    struct table *t = &v->tables[kind], before = *t;
+    struct build b = {.view = v, .kind = kind, .table = t, .known = before.by_name};
 
-    t->by_name = (struct map){0};
-    t->n_shown = 0;
-    t->flags = 0;
-    arena_fini(&t->arena);
+    *t = (struct table){.shown = before.shown, .cap = before.cap, .json = before.json};
+    t->by_name.borrows = true;
+    map_reserve(&t->by_name, b.known.n); /* about as many as before */
     t->json.n = 0;
     buf_char(&t->json, '[');
     const struct member *m;
@@ -658,8 +657,8 @@ static void table_rebuild(struct view *v, enum item_kind kind)
     }
     buf_char(&t->json, ']');
     t->digest = map_hash(buf_view(&t->json));
-    t->stale = false;
     map_fini(&b.known);
+    arena_fini(&before.arena); /* had the names in `known` */
     buf_fini(&b.name);
     buf_fini(&b.label);
     mem_free(b.frames);
