@@ -22,7 +22,7 @@
 static const char *const local_files[] = {"./rialto.yaml", "./rialto.json", "./mcp.json"};
 static const char system_file[] = "/etc/rialto/rialto.yaml";
 
-static const char *env_or_null(const char *name)
+const char *config_env(const char *name)
 {
     const char *value = getenv(name);
     return value && *value ? value : NULL;
@@ -31,8 +31,8 @@ static const char *env_or_null(const char *name)
 /* False when there is no home to look in. */
 static bool put_user_file(struct buf *out)
 {
-    const char *base = env_or_null("XDG_CONFIG_HOME");
-    const char *home = env_or_null("HOME");
+    const char *base = config_env("XDG_CONFIG_HOME");
+    const char *home = config_env("HOME");
 
     /* The specification wants relative paths here to be ignored. */
     if (base && base[0] == '/')
@@ -63,7 +63,7 @@ char *config_place(size_t n)
 static char *find_from(const char *given, size_t n)
 {
     if (!given)
-        given = env_or_null("RIALTO_CONFIG");
+        given = config_env("RIALTO_CONFIG");
     if (given)
         return mem_str(given);
     for (size_t i = n;; i++) {
@@ -362,7 +362,7 @@ void config_environment(struct config *c, struct problems *problems)
 {
     for (size_t i = 0; i < schema_rows_n; i++) {
         const struct schema_row *row = &schema_rows[i];
-        const char *text = row->env ? env_or_null(row->env) : NULL;
+        const char *text = row->env ? config_env(row->env) : NULL;
         if (!text)
             continue;
         problems_set_file(problems, row->env);

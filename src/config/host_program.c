@@ -3,6 +3,7 @@
 #include "config/host_program.h"
 
 #include "base/mem.h"
+#include "config/load.h"
 
 #include <stdlib.h>
 #include <sys/stat.h>
@@ -158,16 +159,10 @@ const struct host_program *host_program_find(const char *name)
 
 /* --- where its files are --- */
 
-static const char *env_or_null(const char *name)
-{
-    const char *value = getenv(name);
-    return value && *value ? value : NULL;
-}
-
 /* Append the folder that a path begins with, and return the rest; NULL: its variable is not set. */
 static const char *put_base(struct buf *out, const char *path)
 {
-    const char *home = env_or_null("HOME"), *config = env_or_null("XDG_CONFIG_HOME");
+    const char *home = config_env("HOME"), *config = config_env("XDG_CONFIG_HOME");
     size_t n = strcspn(path, "/");
     BUF_SCOPED name = {0};
 
@@ -179,7 +174,7 @@ static const char *put_base(struct buf *out, const char *path)
             buf_str(out, "/.config");
     } else if (path[0] == '$' && strncmp(path, "$X/", 3) != 0) {
         buf_bytes(&name, path + 1, n - 1);
-        const char *value = env_or_null(buf_cstr(&name));
+        const char *value = config_env(buf_cstr(&name));
         if (!value)
             return NULL;
         buf_str(out, value);

@@ -29,6 +29,8 @@ char *config_find(const char *given);
 char *config_find_outside(const char *given);
 /* The user's own file, which may not exist; NULL without a home. The caller frees the path. */
 char *config_user_file(void);
+/* A variable of the environment; NULL when it is not set, or empty. */
+const char *config_env(const char *name);
 /* The n-th place where config_find looks when nothing is given, NULL past the end. The caller frees
  * the path. */
 char *config_place(size_t n);

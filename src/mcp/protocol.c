@@ -4,6 +4,7 @@
 #include "mcp/protocol.h"
 
 #include "base/mem.h"
+#include "wire/json_out.h"
 
 #include <inttypes.h>
 #include <stdio.h>
@@ -386,6 +387,19 @@ void mcp_put_foreign_meta(struct buf *out, struct span meta)
             buf_char(out, ',');
         buf_span(out, it.member);
     }
+}
+
+void mcp_put_names(struct buf *out, const char *member, const struct map *names)
+{
+    size_t at = 0;
+    struct span name;
+
+    if (!names->n)
+        return;
+    json_out_open(out, member, '[');
+    while (map_next(names, &at, &name, NULL))
+        json_out_text(out, NULL, name);
+    buf_char(out, ']');
 }
 
 struct cut mcp_cut(struct span whole, const struct json_slot *slot)

@@ -9,6 +9,7 @@
 #ifndef RIALTO_MCP_PROTOCOL_H
 #define RIALTO_MCP_PROTOCOL_H
 
+#include "base/map.h"
 #include "core/catalog.h"
 #include "core/peer.h"
 #include "wire/rpc.h"
@@ -149,6 +150,8 @@ struct span mcp_legacy_ask_params(const struct ask *ask, uint64_t id, struct buf
  * the progress token and members that belong to this hop only.
  */
 void mcp_put_foreign_meta(struct buf *out, struct span meta);
+/* Append the map's keys as a member, a list of strings; nothing when the map is empty. */
+void mcp_put_names(struct buf *out, const char *member, const struct map *names);
 
 /* The position of a member's value in `whole`, the text in which the member was found. */
 struct cut mcp_cut(struct span whole, const struct json_slot *slot);

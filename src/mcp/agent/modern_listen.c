@@ -79,22 +79,6 @@ static void follow(struct modern_request *r, const struct json_slot *wanted)
     }
 }
 
-static void put_names(struct buf *out, const char *member, const struct map *names)
-{
-    size_t at = 0;
-    struct span name;
-
-    if (!names->n)
-        return;
-    buf_printf(out, "\"%s\":[", member);
-    while (map_next(names, &at, &name, NULL)) {
-        json_quote(out, name);
-        buf_char(out, ',');
-    }
-    out->p[out->n - 1] = ']';
-    buf_char(out, ',');
-}
-
 static void tell_changed(struct modern_request *r, unsigned kinds)
 {
     for (size_t i = 0; i < COUNT_OF(topics); i++)
@@ -109,14 +93,12 @@ static void acknowledge(struct modern_request *r)
     BUF_SCOPED members = {0};
 
     timer_clear(router_timers(r->agent->host.router), &r->flush);
-    buf_str(&members, "\"notifications\":{");
+    json_out_open(&members, "notifications", '{');
     for (size_t i = 0; i < COUNT_OF(topics); i++)
         if (r->listens & topics[i].kinds)
-            buf_printf(&members, "\"%s\":true,", topics[i].member);
-    put_names(&members, "resourceSubscriptions", &r->call->uris);
-    put_names(&members, "taskIds", &r->tasks);
-    if (members.p[members.n - 1] == ',')
-        members.n--;
+            json_out_bool(&members, topics[i].member, true);
+    mcp_put_names(&members, "resourceSubscriptions", &r->call->uris);
+    mcp_put_names(&members, "taskIds", &r->tasks);
     buf_char(&members, '}');
     send(r, "notifications/subscriptions/acknowledged", buf_view(&members));
     tell_changed(r, r->changed);

@@ -351,23 +351,6 @@ static void listen_failed(struct mcp_provider *p, struct sent *sent, int status,
     listen_over(p, status == 0 || status == 429 || status >= 500);
 }
 
-static void put_names(struct buf *out, const char *member, const struct map *names)
-{
-    const char *comma = "";
-    size_t at = 0;
-    struct span name;
-
-    if (!names->n)
-        return;
-    buf_printf(out, ",\"%s\":[", member);
-    while (map_next(names, &at, &name, NULL)) {
-        buf_str(out, comma);
-        json_quote(out, name);
-        comma = ",";
-    }
-    buf_char(out, ']');
-}
-
 /* Only tasks that we know, and that have not ended, are still subscribed to. */
 static void prune_tasks(struct mcp_provider *p)
 {
@@ -388,8 +371,8 @@ static void put_filter(const struct mcp_provider *p, struct buf *out)
         buf_str(out, ",\"promptsListChanged\":true");
     if (p->offers & OFFERS_RESOURCES)
         buf_str(out, ",\"resourcesListChanged\":true");
-    put_names(out, "resourceSubscriptions", &p->listen_uris);
-    put_names(out, "taskIds", &p->listen_tasks);
+    mcp_put_names(out, "resourceSubscriptions", &p->listen_uris);
+    mcp_put_names(out, "taskIds", &p->listen_tasks);
     buf_char(out, '}');
 }
 
