@@ -14,7 +14,7 @@ enum server_health health_of(const struct provider *p)
         return SERVER_UP;
     if (provider_needs_sign_in(p))
         return SERVER_NEEDS_SIGN_IN;
-    if (p->why[0])
+    if (p->why)
         return SERVER_FAILING; /* also while it is being started again */
     if (p->state == PROVIDER_STARTING || p->wanted_again)
         return SERVER_STARTING;
@@ -118,7 +118,7 @@ void health_put_members(struct buf *out, const struct admin *a, bool strict, boo
     json_out_str(out, "status", health_overall_word(health_overall(a, strict)));
     json_out_open(out, "reasons", '[');
     for (const struct provider *p = NULL; (p = bridge_next(a->bridge, p));) {
-        const char *why = p->why[0] ? p->why : "it has not come up yet";
+        const char *why = p->why ? p->why : "it has not come up yet";
         if (!is_missing(p) || !sight_shows_server(s, span_str(p->alias)))
             continue;
         put_missing(out, p->alias, health_word(health_of(p)), with_reasons ? why : NULL);

@@ -87,7 +87,7 @@ static void put_last_error(struct buf *out, const struct admin *a, const struct 
 {
     const struct account *account = accounts_find(a, p->alias);
 
-    put_text(out, "last_error", p->why[0] ? p->why : account->error);
+    put_text(out, "last_error", p->why ? p->why : account->error);
     if (account->error[0])
         status_put_time(out, "last_error_at", a, account->error_at);
     else

@@ -5,7 +5,9 @@
 
 #include "base/mem.h"
 
-enum { BLOCK_SIZE = 4096 - 64 };
+/* The first block is small, for a page with three tools; each next one is twice as large, up to the
+ * last size. */
+enum { BLOCK_FIRST = 512 - 32, BLOCK_LAST = 4096 - 32 };
 
 struct arena_block {
     struct arena_block *next;
@@ -22,6 +24,14 @@ void arena_fini(struct arena *a)
     }
 }
 
+/* What the block after `b` has, unless it is for one larger piece. */
+static size_t block_size(const struct arena_block *b)
+{
+    size_t twice = b ? 2 * b->size : BLOCK_FIRST;
+
+    return twice < BLOCK_LAST ? twice : BLOCK_LAST;
+}
+
 void *arena_alloc(struct arena *a, size_t n)
 {
     const size_t align = _Alignof(max_align_t);
@@ -29,10 +39,11 @@ void *arena_alloc(struct arena *a, size_t n)
 
     n = (n + align - 1) / align * align;
     if (!b || b->size - b->used < n) {
-        size_t size = n > BLOCK_SIZE ? n : BLOCK_SIZE;
+        size_t usual = block_size(b);
+        size_t size = n > usual ? n : usual;
         struct arena_block *fresh = mem_zalloc(sizeof *fresh + size);
         fresh->size = size;
-        if (b && size > BLOCK_SIZE) {
+        if (b && size > usual) {
             /* A block for one large piece goes behind the current one, whose rest stays in use. */
             fresh->next = b->next;
             b->next = fresh;

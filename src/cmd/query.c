@@ -18,7 +18,7 @@ static void tell_settled(struct query_run *a)
 
 static bool is_settled(const struct provider *p)
 {
-    return p->state == PROVIDER_READY || p->why[0];
+    return p->state == PROVIDER_READY || p->why;
 }
 
 /* The name of the program if it may have to download the server first, as npx does; else NULL. */

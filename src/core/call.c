@@ -9,7 +9,6 @@
 #include "core/subscriptions.h"
 
 #include <stdarg.h>
-#include <stdio.h>
 
 void call_keep(struct call *c, const struct request *request)
 {
@@ -259,7 +258,7 @@ const char *call_reason(const struct provider *p)
         return p->no_room;
     if (p->takes_turns && p->state == PROVIDER_READY)
         return "it asks its clients, so calls of different clients take turns";
-    return p->why[0] ? p->why : provider_state_name(p->state);
+    return p->why ? p->why : provider_state_name(p->state);
 }
 
 /* Tells the provider, which has the call, to forget it. */
@@ -345,7 +344,7 @@ static void ask_to_sign_in(struct call *c, const struct request *request)
 
     c->state = CALL_ENDING; /* never queued: n_waiting stays as it is */
     if (!ask_may_come_on(c) || c->asked_sign_in) {
-        fail_ended(c, FAIL_UNAVAILABLE, p->why);
+        fail_ended(c, FAIL_UNAVAILABLE, provider_why(p));
         return;
     }
     if (request != &c->kept.request)
@@ -660,7 +659,7 @@ static void fail_ended(struct call *c, enum failure why, const char *reason)
  */
 void call_provider_ended(struct provider *p, enum failure why)
 {
-    char reason[sizeof p->why];
+    BUF_SCOPED reason = {0};
     struct list ending;
     struct call *c;
 
@@ -669,11 +668,11 @@ void call_provider_ended(struct provider *p, enum failure why)
         call_hand_over(p, p->stand_in, false);
     if (provider_needs_sign_in(p) && why != FAIL_SHUTDOWN)
         call_hand_over(p, p, false); /* call_admit now asks a person to sign in */
-    snprintf(reason, sizeof reason, "%s", call_reason(p));
+    buf_str(&reason, call_reason(p));
     list_init(&ending);
     while ((c = LIST_FIRST(&p->open, struct call, in_provider))) {
         if (may_repeat(c, why)) {
-            requeue(c, span_str(reason));
+            requeue(c, buf_view(&reason));
             continue;
         }
         take_back(c);
@@ -691,7 +690,7 @@ void call_provider_ended(struct provider *p, enum failure why)
         list_append(&ending, &c->in_provider);
     }
     while ((c = LIST_FIRST(&ending, struct call, in_provider)))
-        fail_ended(c, why, reason);
+        fail_ended(c, why, buf_cstr(&reason));
     ask_forget_standing(p);
     if (why == FAIL_CRASHED && !list_empty(&p->waiting))
         provider_want(p);

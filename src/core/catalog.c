@@ -50,9 +50,9 @@ bool catalog_add(struct catalog *c, enum item_kind kind, const struct item *item
     *copy = *item;
     copy->name = arena_span(&c->arena, item->name);
     copy->own = item->own.n ? arena_span(&c->arena, item->own) : copy->name;
-    copy->label = arena_span(&c->arena, item->label);
+    copy->label = item->label.n ? arena_span(&c->arena, item->label) : SPAN_EMPTY;
     copy->raw = arena_span(&c->arena, item->raw);
-    copy->listed = arena_span(&c->arena, item->listed);
+    copy->listed = item->listed.n ? arena_span(&c->arena, item->listed) : SPAN_EMPTY;
     return true;
 }
 

@@ -51,9 +51,9 @@ enum op {
     OP_COUNT,
 };
 
-/* A piece of a request's params; n == 0 when there is none. */
+/* A piece of a request's params, or of an item; n == 0 when there is none. */
 struct cut {
-    size_t at, n;
+    uint32_t at, n;
 };
 
 /* The kinds of asks that a consumer is able to answer; providers are told only of these. */

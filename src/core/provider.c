@@ -4,13 +4,14 @@
 #include "core/provider.h"
 
 #include "base/log.h"
+#include "base/mem.h"
 #include "core/router.h"
 #include "core/subscriptions.h"
 
-#include <stdio.h>
-
 /* A call may wake a provider out of its backoff, but not more often than this. */
 enum { WAKE_GAP_MS = 250 };
+
+enum { WHY_MAX = 255 /* bytes of a reason */ };
 
 typedef void action_fn(struct provider *p);
 
@@ -114,12 +115,30 @@ static void watch_idle(struct provider *p)
         timer_set(timers_of(p), &p->idle, rested < limit ? limit - rested : limit);
 }
 
+const char *provider_why(const struct provider *p)
+{
+    return p->why ? p->why : "";
+}
+
+void provider_forget_why(struct provider *p)
+{
+    mem_free(p->why);
+    p->why = NULL;
+}
+
+static void set_why(struct provider *p, struct span why)
+{
+    provider_forget_why(p);
+    if (why.n)
+        p->why = mem_span(span_cut(why, 0, WHY_MAX));
+}
+
 static void ready(struct provider *p)
 {
-    bool failed_before = p->why[0] != '\0';
+    bool failed_before = p->why != NULL;
 
     enter(p, PROVIDER_READY);
-    p->why[0] = '\0';
+    provider_forget_why(p);
     p->failing_since = 0;
     p->used_at = p->since;
     watch_idle(p);
@@ -179,8 +198,10 @@ static void rest_if_idle(struct provider *p)
 
 static void start_too_slow(struct provider *p)
 {
-    snprintf(p->why, sizeof p->why, "was not ready within %llu ms",
-             (unsigned long long)p->policy.start_timeout);
+    BUF_SCOPED why = {0};
+
+    buf_printf(&why, "was not ready within %llu ms", (unsigned long long)p->policy.start_timeout);
+    set_why(p, buf_view(&why));
     log_warn(p->alias, "%s; stopping it", p->why);
     p->wanted_again = false;
     p->was_too_slow = true;
@@ -207,7 +228,7 @@ static void back_off(struct provider *p)
     }
     if (limit && p->backoff.failures > limit) {
         log_error(p->alias, "failed %u times in a row (%s); staying down until it is wanted again",
-                  p->backoff.failures, p->why);
+                  p->backoff.failures, provider_why(p));
         enter(p, PROVIDER_DOWN);
         return;
     }
@@ -217,7 +238,8 @@ static void back_off(struct provider *p)
 
 static void start_failed(struct provider *p)
 {
-    log_line(p->stand_in ? LOG_INFO : LOG_WARN, p->alias, "could not be started: %s", p->why);
+    log_line(p->stand_in ? LOG_INFO : LOG_WARN, p->alias, "could not be started: %s",
+             provider_why(p));
     back_off(p);
     if (!p->stand_in)
         publish(p, HAPPENED_SERVER_FAILED);
@@ -229,7 +251,7 @@ static void crashed(struct provider *p)
 {
     forget_failures(p);
     p->stats.crashes++;
-    log_warn(p->alias, "ended: %s", p->why);
+    log_warn(p->alias, "ended: %s", provider_why(p));
     back_off(p);
     publish(p, HAPPENED_SERVER_FAILED);
     call_provider_ended(p, FAIL_CRASHED);
@@ -377,6 +399,7 @@ void provider_fini(struct provider *p)
     view_remove_everywhere(p);
     catalog_free(p->catalog);
     p->catalog = NULL;
+    provider_forget_why(p);
 }
 
 void provider_up(struct provider *p)
@@ -393,7 +416,7 @@ void provider_lost(struct provider *p, const char *why)
         BUF_SCOPED clean = {0};
         /* The reason may quote a URL or the server's output, and every consumer can see it. */
         log_redact(&clean, span_str(why));
-        snprintf(p->why, sizeof p->why, "%s", buf_cstr(&clean));
+        set_why(p, buf_view(&clean));
     }
     p->remembered = false;
     happen(p, PROVIDER_LOST);
@@ -551,7 +574,7 @@ bool provider_advertised(const struct provider *p)
     /* A resting provider counts as running: the next call starts it. A provider that is being
      * started is shown with its earlier items, one that failed only when it is ready again. */
     return (may_rest || p->remembered) && !p->halted && p->state != PROVIDER_BACKOFF &&
-           p->catalog && !p->why[0];
+           p->catalog && !p->why;
 }
 
 struct span provider_pinned(const struct provider *p, enum op op, struct span name)

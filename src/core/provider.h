@@ -112,7 +112,7 @@ struct provider {
     bool halted;      /* stopped by hand: down until started by hand */
     bool draining;    /* gets no new calls: observers are told when the last call has ended */
     uint64_t used_at; /* when the last call ended, or the provider became ready */
-    char why[256];    /* last reason for going down; empty when there was none */
+    char *why;        /* last reason for going down; NULL when there was none */
     uint64_t failing_since; /* when `why` was first set after the provider was ready; or 0 */
     struct timer timer;
     struct timer idle;
@@ -142,6 +142,10 @@ void provider_init(struct provider *p, const struct peer_verbs *verbs,
                    const struct provider_ops *ops, const char *alias);
 /* Only when DOWN and unregistered. Views that still have the provider lose it. */
 void provider_fini(struct provider *p);
+/* `why` as text: empty when there was no failure. */
+const char *provider_why(const struct provider *p);
+/* What happened was no failure after all. */
+void provider_forget_why(struct provider *p);
 
 /* --- for the family --- */
 /* The start in progress may take `ms` from now. */

@@ -79,10 +79,13 @@ static void on_starting(struct observer *o)
     struct place_http *p = CONTAINER_OF(o, struct place_http, starting);
     const struct provider *provider = lone_provider(p->lone);
 
-    if (provider->state == PROVIDER_READY)
+    if (provider->state == PROVIDER_READY) {
         let_go(p, NULL);
-    else if (provider->why[0] && provider->state != PROVIDER_STARTING)
-        let_go(p, provider->why);
+    } else if (provider->why && provider->state != PROVIDER_STARTING) {
+        BUF_SCOPED why = {0}; /* the provider may be stopped by what is let go */
+        buf_str(&why, provider->why);
+        let_go(p, buf_cstr(&why));
+    }
 }
 
 static void on_limit(struct timer *t)

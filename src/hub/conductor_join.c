@@ -98,8 +98,10 @@ static void on_starting(struct observer *o)
         stream_resume(j->stream);
         stdio_agent_feed(j->agent, buf_view(&j->early), j->at_eof);
         buf_reset(&j->early, 0);
-    } else if (p->state == PROVIDER_BACKOFF || p->state == PROVIDER_DOWN || p->why[0]) {
-        give_up(j, p->why[0] ? p->why : "it has ended");
+    } else if (p->state == PROVIDER_BACKOFF || p->state == PROVIDER_DOWN || p->why) {
+        BUF_SCOPED why = {0}; /* the provider's text goes when the provider is stopped */
+        buf_str(&why, p->why ? p->why : "it has ended");
+        give_up(j, buf_cstr(&why));
     }
 }
 

@@ -235,7 +235,7 @@ static void on_root(void *owner, const struct caller *caller, struct http_exchan
         if (!narrowing_shows(narrowing, span_str(p->alias)))
             continue;
         buf_printf(out, "/mcp/%s  %s", p->alias, provider_state_name(p->state));
-        if (p->why[0]) {
+        if (p->why) {
             BUF_SCOPED why = {0};
             log_redact(&why, span_str(p->why));
             buf_str(out, ": ");

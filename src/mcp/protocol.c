@@ -406,7 +406,7 @@ struct cut mcp_cut(struct span whole, const struct json_slot *slot)
 {
     if (slot->type == JSON_NONE)
         return (struct cut){0, 0};
-    return (struct cut){(size_t)(slot->value.p - whole.p), slot->value.n};
+    return (struct cut){(uint32_t)(slot->value.p - whole.p), (uint32_t)slot->value.n};
 }
 
 struct span mcp_client_of(struct span params)

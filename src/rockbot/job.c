@@ -332,7 +332,7 @@ static void fail_unknown_server(struct job *j)
 
 void job_fail_unreachable(struct job *j, const struct provider *p)
 {
-    const char *why = p->halted ? "it was stopped by its operator" : p->why;
+    const char *why = p->halted ? "it was stopped by its operator" : provider_why(p);
     bool locked = p->locked && !p->halted;
 
     job_fail(j, locked ? "auth_required" : "tool_not_found", false,

@@ -297,7 +297,7 @@ static bool look_at(struct bus_worker *w, struct known *k, struct provider *p)
     uint64_t now = loop_now(w->loop);
     struct surface s;
 
-    if (!p->catalog && p->state == PROVIDER_DOWN && !p->why[0])
+    if (!p->catalog && p->state == PROVIDER_DOWN && !p->why)
         provider_want(p); /* agents cannot call a server that was never announced */
     if (!provider_advertised(p))
         return p->state == PROVIDER_STARTING; /* the last announcement stays valid until it is up */

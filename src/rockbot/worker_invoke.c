@@ -368,7 +368,7 @@ static void await_lists(struct job *j)
 static bool is_any_coming(const struct bus_worker *w)
 {
     for (struct provider *p = NULL; (p = w->host->next(w->host->arg, p));)
-        if (!p->catalog && (p->state == PROVIDER_STARTING || (!p->why[0] && !p->halted)))
+        if (!p->catalog && (p->state == PROVIDER_STARTING || (!p->why && !p->halted)))
             return true;
     return false;
 }

@@ -85,7 +85,7 @@ static void tell_details(struct job *j)
     if (!provider_advertised(p)) {
         provider_want(p);
         job_fail(j, "tool_not_found", true, "server '%s' is not connected%s%s. Try again later",
-                 p->alias, p->why[0] ? ": " : "", p->why);
+                 p->alias, p->why ? ": " : "", provider_why(p));
         return;
     }
     struct view *v = view_of(j, p);
@@ -165,11 +165,11 @@ static void await_registered(struct job *j)
                    [REGISTERED_SUCCESS] = SPAN("true"), [REGISTERED_SUMMARY] = buf_view(&summary)});
     } else if (!p) {
         job_fail(j, "execution_failed", false, "the server was removed while it started");
-    } else if (p->why[0] && (p->state == PROVIDER_BACKOFF || p->state == PROVIDER_DOWN)) {
-        char why[sizeof p->why];
-        memcpy(why, p->why, sizeof why);
+    } else if (p->why && (p->state == PROVIDER_BACKOFF || p->state == PROVIDER_DOWN)) {
+        BUF_SCOPED why = {0};
+        buf_str(&why, p->why);
         take_back(j);
-        job_fail(j, "execution_failed", false, "the server was not kept: %s", why);
+        job_fail(j, "execution_failed", false, "the server was not kept: %s", buf_cstr(&why));
     } else {
         j->resume = await_registered;
     }

@@ -261,7 +261,7 @@ static void report_bad(struct trial *t, const struct provider *p)
     const struct config_server *s = config_server(t->doctor->config, p->alias);
     bool mute = s && s->url && span_starts(span_str(p->why), SPAN("was not ready"));
 
-    buf_printf(&c->text, "is not available: %s", p->why[0] ? p->why : "it was not ready in time");
+    buf_printf(&c->text, "is not available: %s", p->why ? p->why : "it was not ready in time");
     const char *advice = put_stderr_tail(t, p->alias, c);
     if (provider_describe(p).refused.n)
         advice = "'rialto sandbox NAME' shows what it may do, and with --learn what it needs";

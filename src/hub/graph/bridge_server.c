@@ -207,7 +207,7 @@ static void give_up_legacy(struct bridge_server *s)
     struct provider *failed = bridge_server_legacy_core(s);
 
     log_info(failed->alias, "has one instance for agents of both eras, for the second one: %s",
-             failed->why);
+             provider_why(failed));
     s->modern_until = loop_timers(s->bridge->loop)->now + VERDICT_MS;
     instance_note(s->instance, SERVER_BOTH_ERAS, false);
     call_hand_over(failed, bridge_server_core(s), false);
@@ -227,7 +227,7 @@ void bridge_server_on_second(struct observer *o)
         if (!s->legacy || s->legacy_proven)
             continue;
         /* If the shared instance is not up either, the failure says nothing about the eras. */
-        if (bridge_server_legacy_core(s)->why[0] && bridge_server_core(s)->state == PROVIDER_READY)
+        if (bridge_server_legacy_core(s)->why && bridge_server_core(s)->state == PROVIDER_READY)
             give_up_legacy(s);
         more |= s->legacy != NULL;
     }
@@ -377,7 +377,7 @@ static void look_at_next(struct bridge_server *s)
 
     if (next->state == PROVIDER_READY || !serves(s)) {
         take_place(s);
-    } else if (next->why[0] && !s->next_failed) {
+    } else if (next->why && !s->next_failed) {
         s->next_failed = true;
         log_warn(next->alias, "the new entry does not come up, so the old one goes on: %s",
                  next->why);
@@ -488,6 +488,6 @@ bool bridge_server_is_settled(const struct bridge_server *s)
     const struct provider *p = bridge_server_core(s);
     bool resting = p->state == PROVIDER_DOWN && server_is_lazy(s->plan) && !s->bridge->awake;
 
-    return p->state == PROVIDER_READY || p->why[0] || resting || p->refuses ||
+    return p->state == PROVIDER_READY || p->why || resting || p->refuses ||
            is_per_user(s->bridge, s->plan);
 }

@@ -86,7 +86,7 @@ bool variants_are_known(struct list *all)
     LIST_EACH (all, it) {
         const struct variant *v = entry(it);
         if (v->instance && !catalog_of(v) && !server_lacks(v->plan) &&
-            !instance_provider(v->instance)->why[0])
+            !instance_provider(v->instance)->why)
             return false;
     }
     return true;

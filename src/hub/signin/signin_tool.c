@@ -243,7 +243,7 @@ static void on_changed(struct identity_watch *w)
     if (!identity_is_signed_in(d->id) && d->server->state == PROVIDER_READY) {
         provider_restart(d->server);
     } else if (identity_is_signed_in(d->id) && provider_needs_sign_in(d->server)) {
-        d->server->why[0] = '\0'; /* it has not failed: nobody had signed in */
+        provider_forget_why(d->server); /* it has not failed: nobody had signed in */
         provider_unlock(d->server);
     }
 }
