@@ -3,8 +3,8 @@
 // flight nearly all of the time is spent waking up the other process, so the echo inside this process,
 // which is shown too, is no fair comparison. A call needs two such round trips, the floor one: a bridge
 // that costs nothing would reach half of the floor.
-// Then the same with two thousand pages of twenty tools each, one of which does not read. The first call to a page
-// brings a ping along, which the page answers (docs/decisions/024-signs-of-life.md).
+// Then the same with two thousand pages of twenty tools each, one of which does not read. A page is sent a ping when it
+// has registered; one that is called within a second, as here, not again (docs/decisions/024-signs-of-life.md).
 //   bench/browser.mjs [PROGRAM]
 import { fork, spawn } from 'node:child_process';
 import fs from 'node:fs';

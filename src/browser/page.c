@@ -20,7 +20,7 @@ enum {
     TEXT_MAX = 200,       /* bytes of a title or an address */
     SLUG_MAX = 18,        /* of the host and of the title in the name of a page */
     NAME_MAX_BYTES = 128, /* of a tool, as the page calls it */
-    REREAD_MS = 500,      /* a page that registers nothing this soon is asked for its tools */
+    FIRST_ASK_MS = 500,   /* a page that registers nothing this soon is asked for its tools */
     TIMEOUT_MIN = 1000,
     TIMEOUT_MAX = 300 * 1000,
 };
@@ -32,11 +32,13 @@ static struct timers *timers_of(const struct page *p)
 
 /* --- life --- */
 
-static void on_reread(struct timer *t)
+static void on_first_ask(struct timer *t)
 {
-    struct page *p = CONTAINER_OF(t, struct page, reread);
+    struct page *p = CONTAINER_OF(t, struct page, first_ask);
 
-    if (!p->registered && p->dialect->answers_list)
+    if (p->registered)
+        page_request_ask_life(p, 0);
+    else if (p->dialect->answers_list)
         (void)page_request_ask(p, PAGE_REQUEST_LIST, "tools/list", SPAN("{}"), PAGE_CALL_MS);
 }
 
@@ -49,7 +51,7 @@ static struct page *page_new(struct browser_session *s, struct span key, struct 
     p->key = key.n ? mem_span(key) : NULL;
     p->origin = origin.n ? mem_span(origin) : NULL;
     p->dialect = dialect;
-    p->reread.fire = on_reread;
+    p->first_ask.fire = on_first_ask;
     id_token(p->id);
     list_init(&p->pipes);
     list_init(&p->requests);
@@ -120,7 +122,7 @@ void page_free(struct page *p)
 {
     struct browser_session *s = p->session;
 
-    timer_clear(timers_of(p), &p->reread);
+    timer_clear(timers_of(p), &p->first_ask);
     forget_leads(p);
     list_remove(&p->node);
     s->n_pages--;
@@ -300,7 +302,7 @@ void page_attach(struct page *p, struct pipe *pipe)
     page_request_start_anew(p);
     take_name(p);
     if (p->dialect->answers_list)
-        timer_set(timers_of(p), &p->reread, REREAD_MS);
+        timer_set(timers_of(p), &p->first_ask, FIRST_ASK_MS);
     if (p->n_tools)
         session_changed(p->session); /* the page is back, and its tools are known from before */
 }
@@ -312,7 +314,7 @@ void page_pipe_gone(struct page *p, struct pipe *pipe)
 
     session_touch(s);
     if (deaf)
-        timer_clear(timers_of(p), &p->reread);
+        timer_clear(timers_of(p), &p->first_ask);
     /* Requests on an event stream are answered by POST, so the answers can still come. */
     if (deaf || !pipe->is_events)
         page_request_fail_all(p, deaf ? NULL : pipe);
@@ -417,6 +419,8 @@ int page_register(struct page *p, struct span tools, struct err *err)
     p->arena = arena;
     p->tools = n ? mem_resize(list, n * sizeof *list) : NULL;
     p->n_tools = n;
+    if (!p->registered)
+        timer_set(timers_of(p), &p->first_ask, 0); /* after our answer */
     p->registered = true;
     take_name(p);
     /* Every tool of the session is listed again, so many tools count as several messages. */

@@ -39,12 +39,13 @@ struct page {
     struct arena arena; /* names that have escapes in `text` */
     struct tool *tools;
     size_t n_tools;
-    struct timer reread;
+    struct timer first_ask;    /* for its tools, or, once it has registered, for a sign of life */
     struct page_request *life; /* the ping that is not answered yet; or NULL */
     uint64_t heard_at;         /* loop time when anything last came from it */
     uint64_t came_at;          /* loop time when its newest connection was opened */
     bool has_answered;         /* at least one request of ours, on any connection */
     bool answers_pings; /* since its newest connection: if it does not now, it is not there */
+    bool was_called;    /* since its newest connection */
     bool silent;        /* it does not answer: its tools are not listed */
 };
 

@@ -16,6 +16,7 @@
 
 enum {
     FRESH_MS = 100, /* a page that sent something within this time is there */
+    NEW_MS = 1000,  /* nobody leaves a page so soon after it came */
     LIFE_MS = 1500, /* a call waits this long for the answer to a ping */
 };
 
@@ -110,7 +111,7 @@ void page_request_start_anew(struct page *p)
 {
     bool asks = p->life || p->answers_pings;
 
-    p->silent = p->answers_pings = false;
+    p->silent = p->answers_pings = p->was_called = false;
     if (asks)
         page_request_ask_life(p, 0);
     send_held(p);
@@ -217,15 +218,29 @@ void page_request_ask_life(struct page *p, uint64_t timeout)
     }
 }
 
-struct page_request *page_request_call(struct page *p, struct span params, uint64_t timeout)
+/* A call may be what makes the user, or the page itself, go on to another page: that a page is new
+ * counts for its first call only. */
+static bool is_surely_there(const struct page *p)
 {
     uint64_t now = loop_now(p->session->browser->loop);
+
+    if (p->answers_pings && !p->was_called && now - p->came_at <= NEW_MS)
+        return true;
+    return p->has_answered && now - p->heard_at <= FRESH_MS;
+}
+
+struct page_request *page_request_call(struct page *p, struct span params, uint64_t timeout)
+{
     BUF_SCOPED text = {0};
 
     /* The ping is sent before the call, even if the call does not wait for the answer: a page that
      * works on a call may be too busy to answer a ping. */
-    if (!p->has_answered || now - p->heard_at > FRESH_MS)
+    bool sure = is_surely_there(p);
+    if (!sure && p->life && !p->was_called)
+        page_request_free(p->life); /* a page may not listen yet when it registers: ask again */
+    if (!sure)
         page_request_ask_life(p, 0);
+    p->was_called = true;
     /* The ping that is not answered may be an older one, which has more time than a call. */
     if (p->life && !next_call(p))
         timer_set(timers_of(p), &p->life->timer, LIFE_MS);
@@ -354,6 +369,8 @@ bool page_request_answer(const struct sender *from, const struct page_message *m
     if (r->pipe && r->pipe->in_window)
         r->pipe->in_window--;
     enum page_request_kind kind = r->kind;
+    if (kind == PAGE_REQUEST_LIFE && r->pipe && r->pipe->ws && !next_call(r->page))
+        ws_acknowledge(r->pipe->ws);
     page_request_lives(r->page, kind == PAGE_REQUEST_LIFE);
     if (kind == PAGE_REQUEST_LIFE)
         return true;

@@ -3,8 +3,9 @@
  * a sign of life (a ping).
  *
  * A page may be gone although its connection is open: browsers keep the connection of a page that
- * was left, and answer WebSocket pings for it. So a page from which nothing came just now is sent a
- * `ping` of its dialect before a call. A page that has answered one before gets the call only after
+ * was left, and answer WebSocket pings for it. So a page is sent a `ping` of its dialect when it
+ * has registered, and before a call if nothing came from it just now (a page that is new is not
+ * asked again before its first call). A page that has answered one before gets the call only after
  * it answers again; if it does not, the call fails. Any other page gets the call right after the
  * ping, and the call fails if the page has never answered anything and does not answer soon.
  *

@@ -51,6 +51,12 @@ size_t stream_queued(const struct stream *s);
 size_t stream_unread(const struct stream *s);
 /* Bytes that the peer has read (TCP: acknowledged) so far. A system call: not for every message. */
 uint64_t stream_taken(const struct stream *s);
+/*
+ * For a message to which nothing will be said soon (TCP only): the kernel acknowledges it now. It
+ * would do so by a timer, and acknowledge every later message at once, with a packet of its own
+ * that the peer has to handle while it is sending.
+ */
+void stream_acknowledge(const struct stream *s);
 /* More than STREAM_HIGH_WATER waits: `drained` will be called, or `closed`. */
 bool stream_is_high(const struct stream *s);
 /* Queue limit in bytes; beyond it the stream is cut ("reader too slow"). */

@@ -72,6 +72,15 @@ static void watch_peer(const struct stream *s)
         setsockopt(fd, rows[i].level, rows[i].option, &rows[i].value, sizeof rows[i].value);
 }
 
+void stream_acknowledge(const struct stream *s)
+{
+    static const int steps[] = {1, 0}; /* what is due, and then again along with what we write */
+    int fd = stream_descriptor(s);
+
+    for (size_t i = 0; i < COUNT_OF(steps); i++)
+        setsockopt(fd, IPPROTO_TCP, TCP_QUICKACK, &steps[i], sizeof steps[i]);
+}
+
 void stream_connected(struct stream *s, const char *name)
 {
     if (name) {

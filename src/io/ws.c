@@ -218,6 +218,12 @@ void ws_open(struct ws *w, struct span early)
     }
 }
 
+void ws_acknowledge(const struct ws *w)
+{
+    if (w->stream)
+        stream_acknowledge(w->stream);
+}
+
 /* --- time --- */
 
 /* Has the peer taken some of the queued output since the last check? */

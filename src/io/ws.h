@@ -89,6 +89,9 @@ void ws_send(struct ws *w, enum ws_opcode op, struct span payload);
 struct buf *ws_begin(struct ws *w);
 void ws_end(struct ws *w, enum ws_opcode op);
 
+/* stream_acknowledge, for a message to which nothing will be said soon. */
+void ws_acknowledge(const struct ws *w);
+
 /*
  * Send a close frame after the queued output and wait a short time for the peer's. `reason` is
  * shown to the peer and given to `closed`. May be called at any time, and twice.

@@ -61,12 +61,12 @@ export class Socket {
   }
 }
 
-/** A D3 page of a session with these tools. */
-export async function page(t, server, session, tools, more = '') {
+/** A D3 page of a session with these tools. It answers pings, as every client library does. */
+export async function page(t, server, session, tools, more = '', pongs = true) {
   const socket = new Socket(t, server,
     `//ws?sessionId=${session}&clientType=browser&version=1.0.0${more}`);
   await socket.opened;
-  socket.pongs = true; // answers pings, as every client library does
+  socket.pongs = pongs;
   const reply = await socket.request('tools/register', { tools });
   assert.deepEqual(reply.result, { registered: tools.length });
   return socket;

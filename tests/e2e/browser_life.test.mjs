@@ -5,7 +5,7 @@ import assert from 'node:assert/strict';
 import fs from 'node:fs';
 import test from 'node:test';
 import { rialtoBin, tempDir, until, within } from './lib.mjs';
-import { agent, atOnce, everyDialect, greet, page, post, serveBrowser, stream, text } from './browser_lib.mjs';
+import { agent, atOnce, everyDialect, greet, page, post, serveBrowser, Socket, stream, text } from './browser_lib.mjs';
 import { launch, site } from './browser_chromium_lib.mjs';
 
 /** The message of a failed call, which must come long before the call's timeout of 60 s. */
@@ -186,14 +186,41 @@ test('a page that was just heard of gets its call at once, and is not asked befo
   assert.equal(order.at(-1), 'tools/call', order.join());
 });
 
+// The first call brought a ping along, which a program that played 2,000 pages had to answer at its busiest. And a page
+// that was left before its first call got that call with the ping, and carried it out whenever it woke up.
+test('a page is asked when it has registered: a first call that comes soon is sent at once, a later one waits', async (t) => {
+  const server = await serveBrowser(t);
+  const hearing = async (session) => {
+    const one = new Socket(t, server, `/ws?sessionId=${session}&clientType=browser&version=1.0.0`);
+    await one.opened;
+    one.onFrame = (m) => { if (isPing(m)) one.send(pong(m)); if (isCall(m)) one.send(answer(m)); };
+    await one.request('tools/register', { tools: [greet] });
+    await one.find('the ping', isPing);
+    return one;
+  };
+  const methods = (one) => one.messages().filter((m) => isPing(m) || isCall(m)).map((m) => m.method).join();
+  let soon;
+  for (let n = 0; n < 20 && soon !== 'ping,tools/call'; n++) { // on a busy machine the call may come too late
+    const one = await hearing(`soon-${n}`);
+    await (await agent(server, `soon-${n}`)).call('greet', {});
+    soon = methods(one);
+  }
+  assert.equal(soon, 'ping,tools/call');
+  const left = await hearing('left');
+  const client = await agent(server, 'left');
+  left.onFrame = undefined;
+  await new Promise((resolve) => { setTimeout(resolve, 1100); });
+  assert.match(await failure(client), silent);
+  assert.equal(methods(left), 'ping,ping');
+});
+
 test('a page that never answered: its first call fails soon, one that answers calls alone is served', async (t) => {
   const server = await serveBrowser(t);
-  const mute = await page(t, server, 'mute', [greet]);
-  mute.pongs = false;
+  const mute = await page(t, server, 'mute', [greet], '', false);
   assert.match(await failure(await agent(server, 'mute')), silent);
   assert.ok(mute.messages().some(isPing));
   await atOnce('a call to a page that does not answer', 2000, async (n) => {
-    (await page(t, server, `mute-${n}`, [greet])).pongs = false;
+    await page(t, server, `mute-${n}`, [greet], '', false);
     const impatient = await agent(server, `mute-${n}`);
     const began = Date.now();
     await failure(impatient);
@@ -204,8 +231,7 @@ test('a page that never answered: its first call fails soon, one that answers ca
   const again = Date.now();
   await failure(await agent(server, 'mute'));
   assert.ok(Date.now() - again < 10_000);
-  const plain = (await page(t, server, 'plain', [greet])).answer(() => text('Hi'));
-  plain.pongs = false;
+  const plain = (await page(t, server, 'plain', [greet], '', false)).answer(() => text('Hi'));
   const client = await agent(server, 'plain');
   assert.equal((await client.call('greet', {})).result.content[0].text, 'Hi');
   await new Promise((resolve) => { setTimeout(resolve, 200); });
