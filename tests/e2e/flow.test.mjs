@@ -24,7 +24,8 @@ function framesOf(text) {
   return frames.slice(frames.findIndex(([name]) => name === 'on_read'));
 }
 
-test('a call goes through the files that ARCHITECTURE.md names, and not through many functions', async () => {
+/** What the debugger says of a call, and its frames from the read to the pipe. */
+async function stackOfCall() {
   const dir = tempDir();
   const config = writeConfig(dir, { listen: '127.0.0.1:0', servers: { one: fake() } });
   // params_put writes the call's params; at the next stream_wrote the message is complete.
@@ -41,17 +42,24 @@ test('a call goes through the files that ARCHITECTURE.md names, and not through 
   // and the frame was then missing.
   const said = { stdout: '', stderr: '' };
   for (const name of Object.keys(said)) child[name].on('data', (d) => { said[name] += d; });
+  const all = () => Object.values(said).join('\n');
   const ended = new Promise((resolve) => { child.on('close', resolve); });
-  const [, origin] = await until('the listening line', () => Object.values(said).join('\n').match(/listening on (http:\/\/[^\s/]+)/), 60_000);
+  const [, origin] = await until('the listening line', () => all().match(/listening on (http:\/\/[^\s/]+)/), 60_000);
   const client = await new HttpClient(`${origin}/mcp`).connect();
   await client.waitFor('one__echo');
   client.call('one__echo', { text: 'x' }).catch(() => {}); // the program is killed after the backtrace
   await within(60_000, 'the end of the debugger', ended);
-
   const frames = framesOf(said.stdout);
-  assert.ok(frames.length > 0, Object.values(said).join('\n'));
-  const shown = frames.map(([name, file]) => `${file}: ${name}`).join('\n');
-  assert.ok(frames.length <= MOST_FRAMES, `${frames.length} frames, not ${MOST_FRAMES}:\n${shown}`);
-  const files = frames.map(([, file]) => file).filter((file, i, all) => file !== all[i - 1]);
-  assert.deepEqual(files, documentedFiles(), shown);
+  const files = frames.map(([, file]) => file).filter((file, n, list) => file !== list[n - 1]);
+  return { frames, files, said: all() };
+}
+
+test('a call goes through the files that ARCHITECTURE.md names, and not through many functions', async () => {
+  // The program does the same each time. What the debugger shows once lacked a frame, on a busy machine.
+  let seen = await stackOfCall();
+  for (let n = 0; n < 2 && seen.files.join() !== documentedFiles().join(); n++) seen = await stackOfCall();
+  const { frames, files, said } = seen;
+  assert.ok(frames.length > 0, said);
+  assert.ok(frames.length <= MOST_FRAMES, `${frames.length} frames, not ${MOST_FRAMES}:\n${said}`);
+  assert.deepEqual(files, documentedFiles(), said);
 });
