@@ -81,22 +81,34 @@ static void test_tcp(void **state)
     loop_free(l);
 }
 
+/* A client connects; apart() is the end of both sides. */
+static struct loop *together(struct host *h, struct party *client)
+{
+    struct loop *l = loop_new();
+    host_open(h, l, "127.0.0.1:0");
+    party_connect(client, l, listener_address(h->listener));
+    WAIT(l, h->n == 1);
+    return l;
+}
+
+static void apart(struct loop *l, struct host *h, struct party *client)
+{
+    party_leave(client, l);
+    party_leave(&h->guest, l);
+    listener_close(h->listener);
+    loop_free(l);
+}
+
 static void test_names_of_both_ends(void **state)
 {
     (void)state;
-    struct loop *l = loop_new();
     struct host h;
     struct party client;
-    host_open(&h, l, "127.0.0.1:0");
-    party_connect(&client, l, listener_address(h.listener));
-    WAIT(l, h.n == 1);
+    struct loop *l = together(&h, &client);
     assert_string_equal(stream_name(client.stream), listener_address(h.listener));
     assert_int_equal(strncmp(stream_name(h.guest.stream), "127.0.0.1:", 10), 0);
     assert_string_not_equal(stream_name(h.guest.stream), listener_address(h.listener));
-    party_leave(&client, l);
-    party_leave(&h.guest, l);
-    listener_close(h.listener);
-    loop_free(l);
+    apart(l, &h, &client);
 }
 
 /* After a message to which we said nothing, the kernel acknowledged each later one at once. A
@@ -104,28 +116,24 @@ static void test_names_of_both_ends(void **state)
 static void test_what_gets_no_answer_is_acknowledged(void **state)
 {
     (void)state;
-    struct loop *l = loop_new();
     struct host h;
     struct party client;
-    host_open(&h, l, "127.0.0.1:0");
-    party_connect(&client, l, listener_address(h.listener));
-    WAIT(l, h.n == 1);
+    struct loop *l = together(&h, &client);
     for (size_t i = 1; i <= 20; i++) { /* the kernel learns that we answer */
         stream_write(client.stream, SPAN("?"));
         WAIT(l, h.guest.got.n == i);
         stream_write(h.guest.stream, SPAN("!"));
         WAIT(l, client.got.n == i);
     }
-    for (size_t i = 21; i <= 23; i++) {
+    size_t at_once = 0; /* a busy kernel may put it off */
+    for (size_t i = 21; i <= 40; i++) {
         stream_write(client.stream, SPAN("."));
         WAIT(l, h.guest.got.n == i);
         stream_acknowledge(h.guest.stream);
-        assert_int_equal(stream_unread(client.stream), 0);
+        at_once += stream_unread(client.stream) == 0;
     }
-    party_leave(&client, l);
-    party_leave(&h.guest, l);
-    listener_close(h.listener);
-    loop_free(l);
+    assert_in_range(at_once, 16, 20); /* 10 without it */
+    apart(l, &h, &client);
 }
 
 /* "localhost" is looked up in a thread; both addresses found may have to be tried. */
