@@ -235,11 +235,11 @@ struct page_request *page_request_call(struct page *p, struct span params, uint6
 
     /* The ping is sent before the call, even if the call does not wait for the answer: a page that
      * works on a call may be too busy to answer a ping. */
-    bool sure = is_surely_there(p);
-    if (!sure && p->life && !p->was_called)
-        page_request_free(p->life); /* a page may not listen yet when it registers: ask again */
-    if (!sure)
+    if (!is_surely_there(p)) {
+        if (p->life && !p->was_called)
+            page_request_free(p->life); /* a page may not listen yet when it registers */
         page_request_ask_life(p, 0);
+    }
     p->was_called = true;
     /* The ping that is not answered may be an older one, which has more time than a call. */
     if (p->life && !next_call(p))
